@@ -27,9 +27,8 @@ from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome, Verdict, stopped
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
-
     from reducelower.pipeline.task import OnStep
+    from reducelower.verification.running.source import Source
 
 __all__ = ["diff", "verify"]
 
@@ -136,7 +135,7 @@ def _compare(paths: Sequence[str], on_step: OnStep, *, settings: Settings, optio
         from reducelower.report.details import describe_difference
 
         left, right = map(_read, paths)
-        details = describe_difference(left, right, difference(left, right), found)
+        details = describe_difference(left.proto, right.proto, difference(left.proto, right.proto), found)
     unproven: Verdict = "not verified" if options["allow_not_shown"] else "not shown"
     verdict: Verdict = "different" if not same else "equivalent" if complete else unproven
     return Outcome("", verdict, verification=found, details=details)
@@ -171,20 +170,19 @@ def _structure(paths: Sequence[str], _: OnStep, *, options: Mapping[str, Any]) -
     from reducelower.difference import difference
 
     before, after = map(_read, paths)
-    found = difference(before, after)
+    found = difference(before.proto, after.proto)
     details = None
     if options["reports"]:
         from reducelower.report.details import describe_difference
 
-        details = describe_difference(before, after, found)
+        details = describe_difference(before.proto, after.proto, found)
     return Outcome("", "same" if found.same else "differs", difference=found, details=details)
 
 
-def _read(path: str) -> ModelProto:
-    """A model whose external and large weights are replaced by digests of their values."""
-    from reducelower.difference.digests import digested
+def _read(path: str) -> Source:
+    """A model whose large and external weights lie beside it, as arrays."""
     from reducelower.files import read_model
+    from reducelower.verification.running.source import Source
 
-    source = read_model(path)
-    digested(source.model, source.folder)
-    return source.model
+    loaded = read_model(path)
+    return Source.of(loaded.document, loaded.place).light()

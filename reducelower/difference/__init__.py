@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from reducelower.difference.changes import Change, Region
-from reducelower.difference.side import Side
-from reducelower.difference.stated import Fact
+from reducelower.difference.facts import Fact
+from reducelower.difference.matching import Side
 from reducelower.difference.structure import Difference, changed_operators, difference
 
 __all__ = ["Change", "Difference", "Fact", "Region", "Side", "changed_operators", "difference"]

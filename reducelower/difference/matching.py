@@ -1,147 +1,180 @@
-"""Match the nodes of two graphs by structure; names are a hint.
-
-Nodes are matched in this order: those that compute the same from the same values (equal numbers, see `numbering`);
-those of one kind (operator, attributes and constants) with the same consumers up to the outputs; those of one operator
-with the same output names; those of one kind with neighbours of the same kinds; and at last, following values from
-matched nodes, those with only the operator in common.
-"""
+"""Match the nodes of two graphs by their alignment, which `verify` uses too, and along the values between them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
+from itertools import zip_longest
 
-from reducelower.difference.side import Side
+from reducelower.model.calls import called_function, functions_of
+from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.verification.regions.numbering import COMMUTATIVE
+from reducelower.verification.regions.claims import Level
+from reducelower.verification.regions.numbering import COMMUTATIVE, Numbers, read_by
+from reducelower.verification.regions.places import Place
 
-__all__ = ["Matched", "match"]
+__all__ = ["Matched", "Side", "match"]
 
 
-@dataclass
-class Matched:
-    """Two graphs with their matched outputs and nodes.
+class Side:
+    """One of two matched graphs or function bodies.
 
-    `pairs` maps left nodes to right ones, `taken` right ones to left ones. `exact` has the left nodes that compute the
-    same from the same values.
+    Attributes:
+        numbers: the numbers of all values, equal for those that both sides have.
+        nodes: by position, except constants, which count by value.
+        partners: by position of a node, the position of its match.
     """
 
-    left: Side
-    right: Side
-    outputs: Sequence[tuple[str, str]]
-    pairs: dict[int, int] = field(default_factory=dict)
-    taken: dict[int, int] = field(default_factory=dict)
-    exact: AbstractSet[int] = frozenset()
+    def __init__(self, path: str, place: Place, numbers: Numbers, entered: Set[int]) -> None:
+        self.path, self.place, self.numbers, self._entered = path, place, numbers, entered
+        nodes = enumerate(place.holder.node)
+        self.nodes = {
+            at: node for at, node in nodes if node.op_type != "Constant" or node.domain not in DEFAULT_DOMAINS
+        }
+        self.partners: dict[int, int] = {}
 
     @cached_property
-    def changed_inputs(self) -> Mapping[int, list[tuple[int, str, str]]]:
-        """By position, the inputs in which a node differs from its match, for nodes with such inputs."""
-        inputs_at = {at: self.inputs(at) for at in self.pairs if at not in self.exact}
-        return {at: inputs for at, inputs in inputs_at.items() if inputs}
+    def producers(self) -> Mapping[str, int]:
+        """By value name, the position of the node that computes it."""
+        return {name: at for at, node in self.nodes.items() for name in node.output if name}
 
-    def is_free(self, name: str, other: str) -> bool:
-        """Whether an unmatched node computes the left value or the right one."""
-        return self.left.is_free(name, self.pairs) or self.right.is_free(other, self.taken)
+    @cached_property
+    def readers(self) -> Mapping[str, list[int]]:
+        """By value name, the positions of the nodes that read it, themselves or in their subgraphs."""
+        readers: dict[str, list[int]] = defaultdict(list)
+        for at, node in self.nodes.items():
+            for name in dict.fromkeys(read_by(node)):
+                readers[name].append(at)
+        return readers
+
+    @cached_property
+    def outputs(self) -> Sequence[str]:
+        """The names of its outputs."""
+        return [item if isinstance(item, str) else item.name for item in self.place.holder.output]
+
+    @property
+    def opset(self) -> int:
+        """The version of the default domain."""
+        return self.place.opsets.get("", 1)
+
+    def is_free(self, name: str) -> bool:
+        """Whether an unmatched node computes the value."""
+        return name in self.producers and self.producers[name] not in self.partners
+
+    def is_fixed(self, name: str) -> bool:
+        """Whether an input is absent, or a constant of this graph or of one around it."""
+        return not name or (name not in self.producers and self.place.constant(name) is not None)
+
+    def operator(self, at: int) -> tuple[str, str]:
+        """Domain and name of the operator of a node."""
+        return self.nodes[at].domain, self.nodes[at].op_type
+
+    def is_open(self, at: int) -> bool:
+        """Whether a node may still be matched: not if it has graphs inside, or calls a function, not aligned."""
+        return at not in self.partners and at not in self._closed
+
+    @cached_property
+    def _closed(self) -> Set[int]:
+        functions = functions_of(self.place.model)
+        holding = {at for at, node in self.nodes.items() if any(subgraphs(node)) or called_function(node) in functions}
+        return {at for at in holding if self._entered.isdisjoint(map(self.number, self.nodes[at].output))}
+
+    def number(self, name: str) -> int:
+        """The number of a value; negative if it is absent or nothing computes it."""
+        return self.numbers.get(name, -1) if name else -2
+
+    def label(self, at: int) -> str:
+        """The name of a node, or its operator and position if it has none."""
+        return self.nodes[at].name or f"{self.nodes[at].op_type}#{at}"
+
+
+class Matched:
+    """Two graphs with their matched nodes, and the names of the outputs that correspond."""
+
+    def __init__(self, level: Level, outputs: Mapping[str, str] | None) -> None:
+        self.left = Side(level.path, level.left, level.left_numbers, level.entered)
+        self.right = Side(level.path, level.right, level.right_numbers, level.entered)
+        self.outputs = list(zip(self.left.outputs, self.right.outputs, strict=False))
+        if outputs is not None:
+            self.outputs = [(name, other) for other, name in outputs.items()]
 
     def add(self, left: int, right: int) -> None:
-        """Match two nodes."""
-        self.pairs[left], self.taken[right] = right, left
+        """Match two nodes; their outputs count as the same."""
+        self.left.partners[left], self.right.partners[right] = right, left
+        for name, other in zip(self.left.nodes[left].output, self.right.nodes[right].output, strict=False):
+            if name and other:
+                self.right.numbers[other] = self.left.numbers[name]
 
-    def same(self, left: str, right: str) -> bool:
-        """Whether two values are the same, or computed by matched nodes."""
-        if not left or not right:
-            return left == right
-        numbers = self.left.numbers.get(left), self.right.numbers.get(right)
-        if None not in numbers and numbers[0] == numbers[1]:
-            return True
-        producer, other = self.left.producers.get(left, -1), self.right.producers.get(right, -1)
-        return self.pairs.get(producer, -2) == other and self.left.outputs_at[left] == self.right.outputs_at[right]
+    def same(self, name: str, other: str) -> bool:
+        """Whether a value of the left side and one of the right are the same."""
+        return self.left.number(name) == self.right.number(other)
 
-    def inputs(self, left: int) -> list[tuple[int, str, str]]:
-        """Position and names of the inputs in which two matched nodes differ.
-
-        Values that subgraphs read from outside come after the inputs, if both nodes read the same names.
-        """
-        node, other = self.left.nodes[left], self.right.nodes[self.pairs[left]]
+    def changed_inputs(self, left: int) -> list[tuple[int, str, str]]:
+        """Position and names of the inputs in which a node differs from its match."""
+        node, other = self.left.nodes[left], self.right.nodes[self.left.partners[left]]
         names, others = list(node.input), list(other.input)
-        if len(names) == len(others):
-            inside, inside_other = self.left.reads[left][len(names) :], self.right.reads[self.pairs[left]][len(names) :]
-            if inside == inside_other:
-                names += inside
-                others += inside_other
-        if len(names) == len(others) and all(map(self.same, names, others)):
-            return []
         if node.op_type in COMMUTATIVE and node.domain in DEFAULT_DOMAINS and len(names) == len(others) == 2:
-            crossed = [self.same(names[0], others[1]), self.same(names[1], others[0])]
-            straight = [self.same(names[0], others[0]), self.same(names[1], others[1])]
-            if sum(crossed) > sum(straight):
+            straight, crossed = sum(map(self.same, names, others)), sum(map(self.same, names, reversed(others)))
+            if crossed > straight:
                 others.reverse()
-        length = max(len(names), len(others))
-        names += [""] * (length - len(names))
-        others += [""] * (length - len(others))
-        return [
-            (at, name, other)
-            for at, (name, other) in enumerate(zip(names, others, strict=True))
-            if not self.same(name, other)
-        ]
+        pairs = enumerate(zip_longest(names, others, fillvalue=""))
+        return [(at, name, new) for at, (name, new) in pairs if not self.same(name, new)]
 
 
-def match(left: Side, right: Side, outputs: Sequence[tuple[str, str]]) -> Matched:
-    """Match the nodes of two graphs that are numbered with one table; `outputs` are the pairs of outputs."""
-    matched = Matched(left, right, outputs)
-    _pair(matched, left.exact_by_name, right.exact_by_name, same_count=False)
-    _pair(matched, left.exact, right.exact, same_count=False)
-    matched.exact = frozenset(matched.pairs)
-    _pair(matched, left.following({at: at for at in matched.pairs}), right.following(matched.taken))
-    _pair(matched, left.named, right.named)
-    _pair(matched, left.beside(matched.pairs), right.beside(matched.taken))
-    _spread(matched)
+def match(level: Level, outputs: Mapping[str, str] | None, *, by_name: bool) -> Matched:
+    """Match the nodes of two aligned graphs; `outputs` maps names on the right to those on the left, if not by place.
+
+    Nodes of one operator are matched if the alignment found their outputs to be the same, then, if names count, those
+    whose outputs have the same names, then those that read or compute values next to each other.
+    """
+
+    def results(side: Side, at: int) -> Hashable:
+        return tuple(side.number(name) for name in side.nodes[at].output if name)[:1]
+
+    def names(side: Side, at: int) -> Hashable:
+        return tuple(side.nodes[at].output)
+
+    matched = Matched(level, outputs)
+    _pair(matched, lambda side, at: (results(side, at), names(side, at)))
+    _pair(matched, results)
+    if by_name:
+        _pair(matched, names)
+    _follow(matched)
     return matched
 
 
-def _pair(
-    matched: Matched, left: Mapping[int, Hashable], right: Mapping[int, Hashable], *, same_count: bool = True
-) -> None:
-    """Match unmatched nodes of equal keys in order; by default only if both graphs have the same number of them."""
-    groups: tuple[dict[Hashable, list[int]], dict[Hashable, list[int]]] = (defaultdict(list), defaultdict(list))
-    for group, keys, done in ((groups[0], left, matched.pairs), (groups[1], right, matched.taken)):
-        for at, key in keys.items():
-            if at not in done:
-                group[key].append(at)
-    for key, members in groups[0].items():
-        others = groups[1].get(key, [])
-        if len(members) == len(others) or not same_count:
-            for at, other in zip(members, others, strict=False):
-                matched.add(at, other)
+def _pair(matched: Matched, key: Callable[[Side, int], Hashable]) -> None:
+    """Match unmatched nodes of equal operators and keys, in order."""
+    waiting: dict[Hashable, list[int]] = defaultdict(list)
+    for at in reversed(matched.right.nodes):
+        if matched.right.is_open(at):
+            waiting[matched.right.operator(at), key(matched.right, at)].append(at)
+    for at in matched.left.nodes:
+        if matched.left.is_open(at):
+            others = waiting[matched.left.operator(at), key(matched.left, at)]
+            if others:
+                matched.add(at, others.pop())
 
 
-def _spread(matched: Matched) -> None:
-    """Follow values up and down from matched nodes, to nodes with the same operator."""
+def _follow(matched: Matched) -> None:
+    """Match nodes of the same operator that compute an input of matched nodes, or alone read an output of these."""
     left, right = matched.left, matched.right
-    unmatched = [at for at in left.nodes if at not in matched.pairs]
-    beside = {left.producers.get(name) for at in unmatched for name in left.nodes[at].input}
-    beside |= {reader for at in unmatched for name in left.nodes[at].output for reader, _ in left.readers.get(name, ())}
-    pending = [at for at in matched.pairs if at in beside]
+    pending = [*left.partners]
     for name, other in matched.outputs:
         pending += _join(matched, left.producers.get(name), right.producers.get(other))
-    while pending:
+    while pending and len(left.partners) < len(left.nodes):
         at = pending.pop()
-        for _, name, other in matched.inputs(at):
+        for _, name, other in matched.changed_inputs(at):
             pending += _join(matched, left.producers.get(name), right.producers.get(other))
-        for name, other in zip(left.nodes[at].output, right.nodes[matched.pairs[at]].output, strict=False):
-            pending += _join(matched, _sole_reader(left, name), _sole_reader(right, other))
-
-
-def _sole_reader(side: Side, name: str) -> int | None:
-    readers = {at for at, _ in side.readers.get(name, ())}
-    return readers.pop() if len(readers) == 1 else None
+        for name, other in zip(left.nodes[at].output, right.nodes[left.partners[at]].output, strict=False):
+            readers, new_readers = left.readers.get(name, ()), right.readers.get(other, ())
+            if len(readers) == len(new_readers) == 1:
+                pending += _join(matched, readers[0], new_readers[0])
 
 
 def _join(matched: Matched, left: int | None, right: int | None) -> Iterator[int]:
-    if left is None or right is None or left in matched.pairs or right in matched.taken:
+    if left is None or right is None or not (matched.left.is_open(left) and matched.right.is_open(right)):
         return
     if matched.left.operator(left) == matched.right.operator(right):
         matched.add(left, right)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx import ModelProto, NodeProto, ValueInfoProto
 
 from reducelower.difference.changes import Change, Region, changes_of
+from reducelower.difference.facts import Fact, Names, facts_of, function_name, matched_statements, model_statements
 from reducelower.difference.matching import Matched, match
-from reducelower.difference.side import Side
-from reducelower.difference.stated import Fact, interface_facts, model_facts, stated_facts
 from reducelower.lines import Line
-from reducelower.model.graph import all_nodes, function_path, may_hold_graphs, subgraphs
+from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.spelled import operator_name
 from reducelower.model.text import counted
 from reducelower.types import Inference
-from reducelower.verification.regions.numbering import Functions, Numbers, Table, formals, inside, opsets_of
-from reducelower.verification.regions.places import Place
+from reducelower.verification.regions.align import align
 from reducelower.verification.result import to_plain
 
 __all__ = ["Change", "Difference", "Fact", "changed_operators", "difference"]
@@ -87,107 +85,68 @@ def difference(before: ModelProto, after: ModelProto) -> Difference:
     """Compare two models by structure.
 
     Operators, attributes, constants by value (however they are spelled), connections, types, versions and metadata
-    count. Names of values, nodes and graphs do not, except inputs and outputs of models and functions. Operators are
-    compared at the newer of the two opset versions, so a converted model differs in what was rewritten. Tensors with
-    external data are equal if they refer to the same place; `difference.digests.digested` compares them by content. The
-    models are not changed.
+    count. Names of values, nodes and graphs do not, except inputs and outputs of models and functions. An operator is
+    the same at two opset versions. Tensors with external data are equal if they refer to the same place; in
+    models of `Source.light`, by content. The models are not changed.
     """
-    table = Table()
-    opsets = opsets_of(before)
-    holders: list[ModelProto | FunctionProto] = [after, *before.functions, *after.functions]
-    for holder in holders:
-        for domain, version in opsets_of(holder).items():
-            opsets[domain] = max(opsets.get(domain, 0), version)
-    names = _inputs(before.graph, after.graph)
-    left = _main(before, {}, table, opsets)
-    right = _main(after, names, table, opsets)
-    levels = list(_levels(left, right, table, set()))
-    regions = [region for level in levels for region in changes_of(level)]
+    functions = {*map(function_name, before.functions)} & {*map(function_name, after.functions)}
+    names: Names = {
+        "input": _counterparts(before.graph.input, after.graph.input),
+        "output": _counterparts(before.graph.output, after.graph.output),
+        "function": {name: name for name in functions},
+    }
+    levels, regions = _compared(before, after, names, by_name=True)
+    if regions:
+        # If a node was put in, an exporter may number all values after it differently.
+        levels, regions = min((levels, regions), _compared(before, after, names, by_name=False), key=_size)
     changes, first = _merged(regions)
-    facts = (*model_facts(before, after), *interface_facts(before.graph, after.graph, names), *stated_facts(levels))
-    alike = sum(len(level.pairs) for level in levels) - sum(
-        len(change.nodes) for change in changes if change.kind in ("changed", "connected otherwise") and change.before
+    own: Names = {kind: {name: name for name in pairs.values()} for kind, pairs in names.items()}
+    statements = [(model_statements(before, own), model_statements(after, names)), *map(matched_statements, levels)]
+    changed = sum(len(change.nodes) for change in changes if change.before and change.details)
+    alike = sum(len(level.left.partners) for level in levels) - changed
+    return Difference(tuple(facts_of(statements)), changes, changed_operators(before, after), alike, first)
+
+
+_Compared = tuple[Sequence[Matched], Sequence[Region]]
+
+
+def _compared(before: ModelProto, after: ModelProto, names: Names, *, by_name: bool) -> _Compared:
+    """The matched graphs, outer before inner, and the changes in each."""
+    interface = names["input"], names["output"]
+    inferences = Inference(lambda: before), Inference(lambda: after)
+    alignment = align(
+        before,
+        after,
+        None,
+        dropped=(),
+        inferences=inferences,
+        interface=interface,
+        by_name=by_name,
+        everywhere=True,
     )
-    return Difference(facts, changes, changed_operators(before, after), alike, first)
+    levels = []
+    for level in alignment.levels:
+        outputs = names["output"] if level.path == "graph" else None
+        levels.append(match(level, outputs, by_name=by_name))
+    return levels, [region for level in levels for region in changes_of(level)]
 
 
-def _main(model: ModelProto, names: Mapping[str, str], table: Table, opsets: Mapping[str, int]) -> Side:
-    """The main graph of a model, with inputs numbered by the names that `names` gives them."""
-    numbers: Numbers = {}
-    table.start(model.graph, numbers, is_main=True, ir_version=model.ir_version)
-    for name, other in names.items():
-        if numbers.get(name) == table.of(("input", name)):  # and not a constant, as below IR version 4
-            numbers[name] = table.of(("input", other))
-    place = Place(model, Inference(lambda: model))
-    return Side("graph", place, numbers, table, opsets, Functions(model, opsets))
+def _size(compared: _Compared) -> int:
+    """The number of nodes that differ."""
+    return sum(len(nodes) for region in compared[1] for nodes in region.nodes)
 
 
-def _inputs(before: GraphProto, after: GraphProto) -> dict[str, str]:
-    """Maps input names of the second graph to the first: the same name, or else the same position."""
-    first, second = [value.name for value in before.input], [value.name for value in after.input]
+def _counterparts(before: Sequence[ValueInfoProto], after: Sequence[ValueInfoProto]) -> dict[str, str]:
+    """Maps names in the second model to those in the first: the same name, or else the same place among the rest."""
+    first, second = ([value.name for value in values] for values in (before, after))
     names = {name: name for name in second if name in first}
     if len(first) == len(second):
-        rest = [name for name in first if name not in names]
+        rest = (name for name in first if name not in names)
         names |= zip((name for name in second if name not in names), rest, strict=True)
     return names
 
 
-def _levels(left: Side, right: Side, table: Table, opened: set[tuple[str, str]]) -> Iterator[Matched]:
-    """The matched graphs, then those in matched nodes and in the functions that they call."""
-    names, others = left.outputs, right.outputs
-    shared = left.path == "graph" and set(names) == set(others)
-    matched = match(left, right, [(name, name) for name in names] if shared else list(zip(names, others, strict=False)))
-    yield matched
-    nested = [(at, other) for at, other in matched.pairs.items() if may_hold_graphs(left.nodes[at])]
-    if not nested:
-        return
-    # Subgraphs may read values that are computed here. Values of the same name count as the same there, unless matched
-    # with others, since the nodes that compute them are already reported.
-    same = {name: name for name in left.producers.keys() & right.producers.keys() if matched.is_free(name, name)}
-    for at, other in matched.pairs.items():
-        same.update(zip(right.nodes[other].output, left.nodes[at].output, strict=False))
-    outer_numbers = {new: left.numbers[name] for new, name in same.items() if new and name}
-    for at, other in nested:
-        node, new_node = left.nodes[at], right.nodes[other]
-        called = left.functions.get(node), right.functions.get(new_node)
-        if called[0] is not None and called[1] is not None:
-            yield from _functions(left, right, called[0], called[1], table, opened)
-        graphs, new_graphs = list(subgraphs(node)), list(subgraphs(new_node))
-        if [name for _, name, _ in graphs] != [name for _, name, _ in new_graphs]:
-            continue
-        for (number, name, graph), (new_number, _, new_graph) in zip(graphs, new_graphs, strict=True):
-            path = f"{left.path}/{left.label(at)}.{name}"
-            inner = _inside(left, path, graph, (at, number), table, {})
-            new_inner = _inside(right, path, new_graph, (other, new_number), table, outer_numbers)
-            yield from _levels(inner, new_inner, table, opened)
-
-
-def _inside(
-    side: Side, path: str, graph: GraphProto, step: tuple[int, int], table: Table, outer_numbers: Mapping[str, int]
-) -> Side:
-    numbers = inside(side.numbers)
-    numbers.update(outer_numbers)
-    table.start(graph, numbers)
-    return Side(path, side.place.inside(*step), numbers, table, side.opsets, side.functions)
-
-
-def _functions(
-    left: Side, right: Side, before: FunctionProto, after: FunctionProto, table: Table, opened: set[tuple[str, str]]
-) -> Iterator[Matched]:
-    path = function_path(before)
-    if (path, function_path(after)) in opened:
-        return
-    opened.add((path, function_path(after)))
-    yield from _levels(_body(left, path, before, table), _body(right, path, after, table), table, opened)
-
-
-def _body(side: Side, path: str, function: FunctionProto, table: Table) -> Side:
-    numbers: Numbers = {}
-    formals(table, function, numbers)
-    return Side(path, side.place.body(function), numbers, table, side.opsets, side.functions)
-
-
-def _merged(regions: list[Region]) -> tuple[tuple[Change, ...], tuple[Region, ...]]:
+def _merged(regions: Sequence[Region]) -> tuple[tuple[Change, ...], tuple[Region, ...]]:
     """Changes that differ only in their place merged into one, and the first region of each."""
     groups: dict[tuple[object, ...], list[Region]] = {}
     for region in regions:

@@ -78,8 +78,7 @@ def describe_difference(
         changes.append(
             DistinctRewrite(number, title, change.kind, details, graph, node, len(change.nodes), sides, finding)
         )
-    sizes = before.ByteSize(), after.ByteSize()
-    return Details(tuple(changes), comparison.operators, sizes)
+    return Details(tuple(changes), comparison.operators)
 
 
 def _rewrites(

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import NodeProto
 
 from reducelower.difference.changes import Region
-from reducelower.difference.side import Side
+from reducelower.difference.matching import Side
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import element_type_name
 from reducelower.model.spelled import attribute_text, constant_text, input_name, operator_name
@@ -89,7 +89,7 @@ def _results(side: Side, nodes: Sequence[NodeProto]) -> list[str]:
         name
         for node in nodes
         for name in node.output
-        if name in side.outputs or any(id(side.nodes[reader]) not in own for reader, _ in side.readers.get(name, ()))
+        if name in side.outputs or any(id(side.nodes[reader]) not in own for reader in side.readers.get(name, ()))
     ]
 
 

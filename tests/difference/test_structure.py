@@ -14,7 +14,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_h
 
 from reducelower import convert_version, expand
 from reducelower.difference import Difference, difference
-from reducelower.difference.digests import digested
+from reducelower.verification.running.source import Source
 from tests.models import model
 
 MODELS = Path(__file__).parents[1] / "data" / "models"
@@ -154,23 +154,23 @@ def test_a_fine_tuned_model_differs_in_its_weights_alone() -> None:
     assert all(change.details[0].startswith(told) for change in found.changes)
 
 
-def test_data_in_other_files_counts_by_content(tmp_path: Path) -> None:
-    def stored(folder: str, location: str, top: float) -> ModelProto:
-        given = model("g (float[40] x) => (float[40] y) { y = Mul (x, w) }")
-        given.graph.initializer.append(numpy_helper.from_array(np.linspace(0, top, 40, dtype=np.float32), "w"))
+@pytest.mark.parametrize("size", [40, 40_000])  # small ones are read into the model
+def test_data_in_other_files_counts_by_content(tmp_path: Path, size: int) -> None:
+    def stored(folder: str, location: str, top: float) -> Source:
+        given = model(f"g (float[{size}] x) => (float[{size}] y) {{ y = Mul (x, w) }}")
+        given.graph.initializer.append(numpy_helper.from_array(np.linspace(0, top, size, dtype=np.float32), "w"))
         (tmp_path / folder).mkdir()
-        onnx.save(given, tmp_path / folder / "m.onnx", save_as_external_data=True, location=location, size_threshold=0)
-        loaded = onnx.load(tmp_path / folder / "m.onnx", load_external_data=False)
-        digested(loaded, tmp_path / folder)
-        return loaded
+        path = tmp_path / folder / "m.onnx"
+        onnx.save(given, path, save_as_external_data=True, location=location, size_threshold=0)
+        return Source.of(path).light()
 
-    first = stored("a", "weights.bin", 1)
-    assert difference(first, stored("b", "other.bin", 1)).same
-    (change,) = difference(first, stored("c", "weights.bin", 2)).changes
-    assert change.details == ("input B: float[40] -> float[40], other values",)
-    inside = model("g (float[40] x) => (float[40] y) { y = Mul (x, w) }")
-    inside.graph.initializer.append(numpy_helper.from_array(np.linspace(0, 1, 40, dtype=np.float32), "w"))
-    assert difference(first, inside).same
+    first, same, other = stored("a", "weights.bin", 1), stored("b", "other.bin", 1), stored("c", "weights.bin", 2)
+    assert difference(first.proto, same.proto).same
+    (change,) = difference(first.proto, other.proto).changes
+    shape = f"float[{size}]"
+    told = f"input B: {shape} -> {shape}, {size - 1:,} of {size:,} values differ, by up to 1"
+    assert change.details == (told,)
+    assert difference(first.proto, onnx.load(tmp_path / "b" / "m.onnx")).same
 
 
 def test_nodes_of_one_kind_are_told_apart_by_all_that_follows(models: Path) -> None:

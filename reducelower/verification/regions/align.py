@@ -15,7 +15,7 @@ from functools import cached_property
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
-from reducelower.model.graph import function_path, inner_path, subgraphs
+from reducelower.model.graph import function_path, inner_path, may_hold_graphs, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS
 from reducelower.plan import Plan, Site
 from reducelower.types import Inference
@@ -38,16 +38,33 @@ def align(
     *,
     dropped: Collection[Hashable],
     inferences: tuple[Inference, Inference],
+    interface: Interface | None = None,
+    by_name: bool = True,
+    everywhere: bool = False,
 ) -> Alignment:
-    """Align two models, whose inputs and outputs correspond by name.
+    """Align two models.
 
     Claims that failed are `dropped`, by their keys, and not made again; the sites of a plan always become claims.
     Values of the same name are claimed to be equal, then the other values in the order of nodes; only by name if the
     plan has a record of the rewrites, since a conversion keeps names.
+
+    Args:
+        before, after: the models.
+        plan: what a conversion did; None if the models are not related.
+        dropped: keys of claims.
+        inferences: what is known about the values of both models.
+        interface: which inputs and outputs correspond; by default those of the same name.
+        by_name: whether the order of nodes is only used for values without a counterpart of the same name.
+        everywhere: whether all graphs and functions inside matched nodes are aligned, not only those that differ.
     """
     sites = () if plan is None else plan.sites
     applied = plan.steps[0].applied if plan is not None and len(plan.steps) == 1 else None
-    return _Aligner((before, after), inferences, sites, Rewrites(applied), frozenset(dropped)).run()
+    aligner = _Aligner((before, after), inferences, sites, Rewrites(applied), frozenset(dropped), by_name, everywhere)
+    return aligner.run(interface)
+
+
+Interface = tuple[Mapping[str, str], Mapping[str, str]]
+"""Inputs and outputs of the second model, with those of the first that correspond."""
 
 
 @dataclass
@@ -57,6 +74,8 @@ class _Aligner:
     _sites: Sequence[Site]
     _rewrites: Rewrites
     _dropped: frozenset[Hashable]
+    _by_name: bool
+    _everywhere: bool
     _table: Table = field(default_factory=Table)
     _opened: set[tuple[str, str]] = field(default_factory=set)
     _found: Alignment = field(default_factory=Alignment)
@@ -65,7 +84,7 @@ class _Aligner:
     def _functions(self) -> tuple[Functions, Functions]:
         return Functions(self._models[0]), Functions(self._models[1])
 
-    def run(self) -> Alignment:
+    def run(self, interface: Interface | None) -> Alignment:
         before, after = self._models
         left, right = (Place(model, known) for model, known in zip(self._models, self._inferences, strict=True))
         level = Level("graph", left, right, {}, {})
@@ -75,7 +94,10 @@ class _Aligner:
             (before.graph, after.graph), (level.left_numbers, level.right_numbers), versions, strict=True
         ):
             self._table.start(graph, numbers, is_main=True, ir_version=version)
-        outputs = {value.name: value.name for value in after.graph.output}
+        inputs, outputs = interface or ({}, {value.name: value.name for value in after.graph.output})
+        for name, other in inputs.items():
+            if level.right_numbers.get(name) == self._table.of(("input", name)):  # and is no constant
+                level.right_numbers[name] = self._table.of(("input", other))
         self._align(level, outputs)
         return self._found
 
@@ -98,7 +120,9 @@ class _Aligner:
             computed |= {name: level.right_numbers[name] for _, name in differing}
             source = producers.get(differing[0][0])
             known = any(counterpart in sites for counterpart, _ in differing)
-            descended = source is not None and not known and self._descend(level, source, (at, node))
+            descended = False
+            if source is not None and not known and not self._everywhere:
+                descended = self._descend(level, source, (at, node))
             for counterpart, name in differing:
                 level.right_numbers[name] = level.left_numbers[counterpart]
                 if not descended:
@@ -107,6 +131,8 @@ class _Aligner:
                     claim = claims.setdefault(key, Claim(level, [], sites.get(counterpart)))
                     claim.pairs.append((counterpart, name))
                     claim.is_output |= name in outputs
+        if self._everywhere:
+            self._descend_everywhere(level)
         for claim in claims.values():
             self._rewrites.note(claim, computed, self._table, self._functions)
         self._found.claims += claims.values()
@@ -131,6 +157,8 @@ class _Aligner:
                 continue
             is_same = level.left_numbers[counterpart] == number
             site = sites.get(counterpart)
+            if number in level.computed and not (is_same or site or self._rewrites.are_known):
+                continue  # another value of the first model is computed in this way
             if not (is_same or site or self._rewrites.are_known or level.may_be_one(counterpart, name)):
                 continue  # optimizers reuse a name for another value
             is_told = site is not None and self._rewrites.are_known
@@ -167,12 +195,12 @@ class _Aligner:
         named = {name: name for name in right if name in left and (level.path, name, name) not in self._dropped}
         if self._rewrites.are_known:
             return {**named, **outputs}  # a conversion keeps names
-        guesses = {**({} if self._dropped else named), **outputs}
+        guesses = {**({} if self._dropped or not self._by_name else named), **outputs}
         if any(name not in guesses for name in right):
             in_order = list(self._by_order(level, guesses.keys(), set(guesses.values())))
             guesses |= {name: other for name, other in in_order if (level.path, other, name) not in self._dropped}
         taken = set(guesses.values())
-        return {name: name for name in named if name not in taken} | guesses
+        return {name: name for name in named if self._by_name and name not in taken} | guesses
 
     def _by_order(self, level: Level, known: Set[str], taken: Set[str]) -> Iterator[tuple[str, str]]:
         """Pairs of values by order, from like nodes, if both sides have as many of them."""
@@ -187,13 +215,18 @@ class _Aligner:
     def _kinds(
         self, place: Place, numbers: Numbers, functions: Functions, named: Set[str]
     ) -> dict[object, list[NodeProto]]:
-        """The nodes that compute no value of these names, grouped by operator, attributes and constants."""
+        """The nodes that compute no value of these names, grouped by operator, attributes and constants.
+
+        What is inside a node may differ.
+        """
         unnamed = [node for node in place.holder.node if named.isdisjoint(node.output) and not _is_constant(node)]
         constants = self._constants(place, numbers, functions) if unnamed else {}
         found: dict[object, list[NodeProto]] = {}
         for node in unnamed:
-            signature = self._table.signature(node, constants, place.opsets, functions)
-            found.setdefault(self._table.of(("kind", signature, len(node.output))), []).append(node)
+            kind: Hashable = node.domain, node.op_type, len(node.input)
+            if not (any(subgraphs(node)) or functions.get(node)):
+                kind = self._table.signature(node, constants, place.opsets, functions)
+            found.setdefault(self._table.of(("kind", kind, len(node.output))), []).append(node)
         return found
 
     def _constants(self, place: Place, known: Numbers, functions: Functions) -> Numbers:
@@ -210,6 +243,23 @@ class _Aligner:
 
     # Graphs and functions inside
 
+    def _descend_everywhere(self, level: Level) -> None:
+        """Align the graphs and functions inside nodes that compute the same, or that were claimed to."""
+        holding = [
+            [(at, node) for at, node in enumerate(place.holder.node) if may_hold_graphs(node)]
+            for place in (level.left, level.right)
+        ]
+        left: dict[int, list[tuple[int, NodeProto]]] = {}
+        for at, node in holding[0]:
+            left.setdefault(_first(node, level.left_numbers), []).append((at, node))
+        for at, node in holding[1]:
+            number = _first(node, level.right_numbers)
+            others = left.get(number, [])
+            # Nodes that compute the same are matched in order; the last one also with those that are left.
+            source = None if not others else others.pop(0) if len(others) > 1 else others[0]
+            if source is not None and self._descend(level, source, (at, node)):
+                level.entered.add(number)
+
     def _descend(self, level: Level, source: tuple[int, NodeProto], result: tuple[int, NodeProto]) -> bool:
         """Align the graphs or functions inside two nodes; return False if the nodes also differ in something else."""
         (left_at, left), (right_at, right) = source, result
@@ -217,9 +267,10 @@ class _Aligner:
             return False
         called = self._functions[0].get(left), self._functions[1].get(right)
         inner = list(subgraphs(left)), list(subgraphs(right))
-        if not (all(called) or (inner[0] and left.op_type in _CONTROL and left.domain in DEFAULT_DOMAINS)):
+        is_known = self._everywhere or (left.op_type in _CONTROL and left.domain in DEFAULT_DOMAINS)
+        if not (all(called) or (inner[0] and is_known)):
             return False
-        if not self._alike_outside(level, left, right):
+        if not self._everywhere and not self._alike_outside(level, left, right):
             return False
         if called[0] is not None and called[1] is not None:
             return self._descend_functions(level, called[0], called[1])
@@ -229,7 +280,7 @@ class _Aligner:
         place = level.left
         never = place.inference.never_taken(place.key, left)
         for (number, name, graph), (other_number, _, other) in zip(*inner, strict=True):
-            if name == never:
+            if name == never and not self._everywhere:
                 continue  # this branch never runs
             path = inner_path(level.path, left, left_at, name)
             child = Level(
@@ -258,7 +309,8 @@ class _Aligner:
     def _descend_functions(self, caller: Level, left: FunctionProto, right: FunctionProto) -> bool:
         if (len(left.input), len(left.output)) != (len(right.input), len(right.output)):
             return False
-        if _defaults(left) != _defaults(right) or list(left.attribute) != list(right.attribute):
+        declared = [(_defaults(each), list(each.attribute)) for each in (left, right)]
+        if declared[0] != declared[1] and not self._everywhere:
             return False
         path = function_path(left)
         if (path, function_path(right)) in self._opened:
@@ -269,6 +321,11 @@ class _Aligner:
         formals(self._table, right, level.right_numbers)
         self._align(level, dict(zip(right.output, left.output, strict=True)))
         return True
+
+
+def _first(node: NodeProto, numbers: Numbers) -> int:
+    """The number of the first output of a node."""
+    return next((numbers[name] for name in node.output if name), -1)
 
 
 def _is_tried(site: Site | None, place: Place, name: str, after: NodeProto) -> bool:

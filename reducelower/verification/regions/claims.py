@@ -18,19 +18,31 @@ __all__ = ["Alignment", "Claim", "Level"]
 
 @dataclass
 class Level:
-    """A graph or function body of the first model, its counterpart in the second, and the numbers of their values."""
+    """A graph or function body of the first model, and its counterpart in the second.
+
+    Attributes:
+        left_numbers, right_numbers: the numbers of their values.
+        entered: the number of the first output of each node whose graphs or function were aligned too.
+    """
 
     path: str
     left: Place
     right: Place
     left_numbers: Numbers
     right_numbers: Numbers
+    entered: set[int] = field(default_factory=set)
 
     def may_be_one(self, left: str, right: str) -> bool:
         """Whether two values, one of each model, can be equal, as far as their types are known."""
         kinds = {self.left.element_type(left), self.right.element_type(right)} - {None}
         one, other = self.left.shape(left), self.right.shape(right)
         return len(kinds) < 2 and (one is None or other is None or may_be_of_one_shape(one, other))
+
+    @cached_property
+    def computed(self) -> frozenset[int]:
+        """The numbers of the values that nodes of the first model compute, and do not only pass on or hold."""
+        nodes = [node for node in self.left.holder.node if node.op_type not in ("Identity", "Constant")]
+        return frozenset(self.left_numbers[name] for node in nodes for name in node.output if name)
 
     @cached_property
     def shared(self) -> frozenset[int]:

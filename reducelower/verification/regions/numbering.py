@@ -26,7 +26,6 @@ from reducelower.verification.running.weights import held_name
 
 __all__ = [
     "COMMUTATIVE",
-    "DIGEST",
     "Functions",
     "Numbers",
     "Table",
@@ -239,9 +238,6 @@ def content(tensor: TensorProto) -> Hashable:
     if name:
         return ("constant", *facts, name)
     if tensor.data_location == TensorProto.EXTERNAL:
-        entries = {item.key: item.value for item in tensor.external_data}
-        if DIGEST in entries:
-            return ("constant", *facts, bytes.fromhex(entries[DIGEST]))
         return ("external", *facts, tuple(sorted((item.key, item.value) for item in tensor.external_data)))
     if tensor.HasField("raw_data"):
         return ("constant", *facts, brief(tensor.raw_data))
@@ -257,10 +253,6 @@ _PACKED = frozenset(
     for name in ("INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2")
     if hasattr(TensorProto, name)
 )
-
-
-DIGEST = "digest"
-"""Key of the hash of external data (see `difference.digests`), which identifies it wherever it lies."""
 
 
 def brief(data: bytes | memoryview) -> bytes:

@@ -42,8 +42,8 @@ def without_weights(
 ) -> tuple[ModelProto, list[Array]]:
     """A copy of a model without its large weights, and these, which the caller keeps as long as it uses the copy.
 
-    Other external data is read into the copy. Defaults that a caller may override stay in the model; metadata is not
-    copied. A model without large weights and external data is returned itself.
+    Other external data is read into the copy. Defaults that a caller may override stay in the model. A model without
+    large weights and external data is returned itself.
 
     Raises:
         UnreadableModelError: a file of external data is missing, or not where it may lie.
@@ -63,6 +63,8 @@ def without_weights(
         name, array = _named(_array_of(tensor, folder))
         arrays.append(array)
         placed = copy.graph.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+        placed.doc_string = tensor.doc_string
+        placed.metadata_props.extend(tensor.metadata_props)
         placed.data_location = TensorProto.EXTERNAL
         placed.external_data.add(key="location", value=name)
     for tensor in external_tensors(copy):

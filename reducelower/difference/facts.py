@@ -1,0 +1,173 @@
+"""Differences in declarations: versions, metadata, inputs and outputs, types of matched values.
+
+What a model declares is a list of statements, each about a subject. Two models differ in the statements that only one
+of them makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, ValueInfoProto
+
+from reducelower.difference.matching import Matched, Side
+from reducelower.model.graph import function_path
+from reducelower.model.spelled import attribute_text, type_text
+from reducelower.model.text import counted, short, shown
+from reducelower.verification.regions.numbering import attribute_key, content, opsets_of
+
+__all__ = ["Fact", "facts_of", "function_name", "matched_statements", "model_statements"]
+
+FactKind = Literal["version", "metadata", "input", "output", "type", "constant", "function"]
+
+Names = Mapping[Literal["input", "output", "function"], Mapping[str, str]]
+"""The names that both models have, of one of them, with the names by which they are compared."""
+
+_LONGEST = 60
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A difference: the text in each model, empty if it has none."""
+
+    kind: FactKind
+    what: str
+    before: str
+    after: str
+
+
+class Statement(NamedTuple):
+    """What a model says about a subject: the text, and what distinguishes it from others of the same text."""
+
+    kind: FactKind
+    aspect: str
+    subject: str
+    text: str
+    identity: Hashable = None
+
+
+def facts_of(statements: Iterable[tuple[Iterable[Statement], Iterable[Statement]]]) -> Iterator[Fact]:
+    """What differs between statements of two models; metadata and types that differ in the same way count as one."""
+    merged: dict[Hashable, tuple[Fact, list[str]]] = {}
+    for sides in statements:
+        before, after = ({each[:3]: each[3:] for each in side} for side in sides)
+        for key in before | after:
+            (one, identity), (two, other) = (side.get(key, ("", None)) for side in (before, after))
+            if (one, identity) == (two, other):
+                continue
+            kind, aspect, subject = key
+            fact = Fact(kind, aspect, short(one, _LONGEST), short(two, _LONGEST) if one != two else "other values")
+            group = {"metadata": (aspect, bool(one), bool(two)), "type": (aspect, one, two)}.get(kind, key)
+            merged.setdefault(group, (fact, []))[1].append(subject)
+    for fact, subjects in merged.values():
+        more = f" and {len(subjects) - 1} more" if len(subjects) > 1 else ""
+        whose = f"{shown(subjects[0])!r}{more}" if subjects[0] else ""
+        yield Fact(fact.kind, shown(" of ".join(filter(None, (fact.what, whose)))), fact.before, fact.after)
+
+
+def model_statements(model: ModelProto, names: Names) -> Iterator[Statement]:
+    """Statements about a model as a whole."""
+    yield from (Statement("version", f"opset {domain}".strip(), "", str(it)) for domain, it in opsets_of(model).items())
+    yield Statement("version", "IR version", "", str(model.ir_version))
+    for name in ("producer_name", "producer_version", "domain", "model_version"):
+        yield Statement("metadata", name.replace("_", " "), "", str(getattr(model, name) or ""))
+    yield from _documentation("", "model", model)
+    yield from _documentation("", "graph", model.graph)
+    for name in ("training_info", "configuration"):
+        parts = tuple(item.SerializeToString(deterministic=True) for item in getattr(model, name, ()))
+        yield Statement("metadata", name.replace("_", " "), "", counted(len(parts), "part") if parts else "", parts)
+    for function in model.functions:
+        yield from _function_statements(function, names["function"])
+    yield from _interface_statements("input", model.graph.input, names["input"])
+    yield from _interface_statements("output", model.graph.output, names["output"])
+    inputs = {value.name: names["input"].get(value.name, value.name) for value in model.graph.input}
+    for tensor in (tensor for tensor in model.graph.initializer if tensor.name in inputs):
+        yield Statement("input", "default", inputs[tensor.name], "given", content(tensor))
+        yield from _documentation(inputs[tensor.name], "default", tensor)
+
+
+def _function_statements(function: FunctionProto, common: Container[str]) -> Iterator[Statement]:
+    name = function_name(function)
+    yield Statement("function", "definition", name, "given")
+    if name not in common:
+        return
+    yield Statement("version", "opset", name, str(opsets_of(function).get("", "")))
+    yield from _documentation(name, "function", function)
+    for attribute in function.attribute:
+        yield Statement("function", f"attribute {attribute}", name, "required")
+    for default in function.attribute_proto:
+        yield Statement(
+            "function", f"attribute {default.name}", name, attribute_text(default), attribute_key(default)[1]
+        )
+
+
+def function_name(function: FunctionProto) -> str:
+    """Domain, name and overload of a function."""
+    return function_path(function).removeprefix("functions/")
+
+
+def _interface_statements(
+    kind: Literal["input", "output"], values: Iterable[ValueInfoProto], names: Mapping[str, str]
+) -> Iterator[Statement]:
+    yield Statement(kind, "order", "", ", ".join(names[value.name] for value in values if value.name in names))
+    for value in values:
+        subject = names.get(value.name, value.name)
+        if value.name in names:
+            yield Statement(kind, "name", subject, value.name)
+        yield Statement(kind, "", subject, type_text(value.type) or "any")
+        yield from _documentation(subject, kind, value)
+
+
+def matched_statements(matched: Matched) -> tuple[list[Statement], list[Statement]]:
+    """Statements about the nodes that two graphs share, and about their constants and the values that they compute."""
+    left, right = matched.left, matched.right
+    found: tuple[list[Statement], list[Statement]] = ([*_idle_constants(left)], [*_idle_constants(right)])
+    values, tensors = [_values(side) for side in (left, right)], [_tensors(side) for side in (left, right)]
+    for at, other in left.partners.items():
+        nodes = left.nodes[at], right.nodes[other]
+        for statements, node in zip(found, nodes, strict=True):
+            statements += _documentation(left.label(at), "node", node)
+        for name, new in zip(nodes[0].output, nodes[1].output, strict=False):
+            for statements, value in zip(found, (values[0].get(name), values[1].get(new)), strict=True):
+                if value is not None:
+                    statements.append(Statement("type", "", name, type_text(value.type)))
+                    statements += _documentation(name, "value", value)
+        for name, new in zip(nodes[0].input, nodes[1].input, strict=False):
+            if name in tensors[0] and new in tensors[1]:
+                found[0].extend(_documentation(name, "constant", tensors[0][name]))
+                found[1].extend(_documentation(name, "constant", tensors[1][new]))
+    return found
+
+
+def _values(side: Side) -> Mapping[str, ValueInfoProto]:
+    """By name, the values whose types are stated, except the outputs of the model, which belong to its interface."""
+    holder = side.place.holder
+    if side.path == "graph":
+        return {value.name: value for value in holder.value_info if value.name not in side.outputs}
+    outputs = holder.output if isinstance(holder, GraphProto) else ()
+    return {value.name: value for value in (*holder.value_info, *outputs)}
+
+
+def _tensors(side: Side) -> Mapping[str, TensorProto]:
+    """By name, the initializers that are no inputs."""
+    holder = side.place.holder
+    if isinstance(holder, FunctionProto):
+        return {}
+    inputs = {value.name for value in holder.input}
+    return {tensor.name: tensor for tensor in holder.initializer if tensor.name not in inputs}
+
+
+def _idle_constants(side: Side) -> Iterator[Statement]:
+    read = side.readers.keys() | {*side.outputs}
+    idle = [side.number(name) for name in _tensors(side) if name not in read]
+    if idle:
+        yield Statement("constant", "unused constants", side.path, f"{len(idle)}", tuple(sorted(idle)))
+
+
+def _documentation(subject: str, of: str, holder: Any) -> Iterator[Statement]:
+    if holder.doc_string:
+        yield Statement("metadata", f"{of} doc string", subject, holder.doc_string)
+    for item in holder.metadata_props:
+        yield Statement("metadata", f"{of} metadata {item.key!r}", subject, item.value)
