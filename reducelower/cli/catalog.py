@@ -18,7 +18,7 @@ from reducelower.model.text import did_you_mean
 
 if TYPE_CHECKING:
     from reducelower.pipeline.trials import Trial
-    from reducelower.rulebook import Rule, RuleBook
+    from reducelower.rulebook import RuleBook
     from reducelower.runtimes import Fact, Runtime
 
 __all__ = ["rules", "targets"]
@@ -59,12 +59,9 @@ def rules(operator: str | None, book_name: str, folder: str | None, as_json: boo
     if folder:
         return _try(book, operator, as_json=as_json)
     at_boundaries = list(boundaries(operator)) if operator else []
-    if operator is None:
-        shown_rules = [rule for name in book.operators for rule in book.rules(name)]
-    elif at_boundaries and book_name == "spec":
-        shown_rules = [*book.rules(operator)]
-    else:
-        shown_rules = [*_rules_for(book, operator)]
+    shown_rules = [rule for name in book.operators if operator in (None, name) for rule in book.rules(name)]
+    if operator and not shown_rules and (book_name != "spec" or not at_boundaries):
+        raise _without_rule(book, operator)
     if as_json:
         from reducelower.report.plain import rule_line
 
@@ -72,30 +69,24 @@ def rules(operator: str | None, book_name: str, folder: str | None, as_json: boo
             result(rule_line(rule))
         for each in at_boundaries:
             result(json.dumps({"operator": operator, **asdict(each)}))
-        return 0
-    if operator is None:
-        for line in columns((rule.name, rule.element_types, rule.identity) for rule in shown_rules):
-            result(line)
-        return 0
-    from onnx.printer import to_text
+    elif operator is None:
+        result("\n".join(columns((rule.name, rule.element_types, rule.identity) for rule in shown_rules)))
+    else:
+        from onnx.printer import to_text
 
-    for rule in shown_rules:
-        result(to_text(rule.function))
-    for line in columns((each.way, each.origin, each.says) for each in at_boundaries):
-        result(line)
-    for each in at_boundaries:
-        if each.text:
-            result(f"\n# {each.way}\n\n{each.text}")
+        for rule in shown_rules:
+            result(to_text(rule.function))
+        for line in columns((each.way, each.origin, each.says) for each in at_boundaries):
+            result(line)
+        for each in at_boundaries:
+            if each.text:
+                result(f"\n# {each.way}\n\n{each.text}")
     return 0
 
 
-def _rules_for(book: RuleBook, operator: str) -> tuple[Rule, ...]:
-    own_rules = book.rules(operator)
-    if not own_rules:
-        raise click.UsageError(
-            f"the rule book {book.name!r} has no rule for {operator}{did_you_mean(operator, book.operators)}"
-        )
-    return own_rules
+def _without_rule(book: RuleBook, operator: str) -> click.UsageError:
+    hint = did_you_mean(operator, book.operators)
+    return click.UsageError(f"the rule book {book.name!r} has no rule for {operator}{hint}")
 
 
 def _try(book: RuleBook, operator: str | None, *, as_json: bool) -> int:
@@ -119,9 +110,10 @@ def _trials(book: RuleBook, operator: str | None) -> Iterator[Trial]:
 
     own = boundaries_of(book.directory)
     named = [each for each in book.own if operator in (None, each)]
-    if operator is not None and not named and (own is None or operator not in own.operators):
-        _rules_for(book, operator)
-    if own is not None and (operator is None or operator in own.operators):
+    has_boundaries = own is not None and (operator is None or operator in own.operators)
+    if operator is not None and not named and not has_boundaries and operator not in book.operators:
+        raise _without_rule(book, operator)
+    if own is not None and has_boundaries:
         yield from try_boundaries(book, own, operator)
     for op_type in named:
         yield from try_expansion(book, op_type)

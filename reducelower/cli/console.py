@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -73,16 +74,11 @@ def result(text: str) -> None:
 
 def width() -> int:
     """The width for text in columns: that of the terminal, or a readable default."""
-    return max(min(_columns(sys.stdout), _WIDEST), 30) if sys.stdout.isatty() else _ELSEWHERE
-
-
-def _columns(terminal: TextIO) -> int:
-    """The columns of this terminal; file descriptor 1 may lead elsewhere (see `own_standard_output`)."""
-    with contextlib.suppress(ValueError):
-        return int(os.environ.get("COLUMNS", ""))
-    with contextlib.suppress(OSError, ValueError):
-        return os.get_terminal_size(terminal.fileno()).columns or _WIDEST
-    return _WIDEST
+    if not sys.stdout.isatty():
+        return _ELSEWHERE
+    # File descriptor 1 may lead elsewhere (see `own_standard_output`).
+    terminal = os.get_terminal_size(sys.stdout.fileno()).columns or _WIDEST
+    return max(min(shutil.get_terminal_size((terminal, 0)).columns, _WIDEST), 30)
 
 
 def styled(text: str, tone: Tone) -> str:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["inspect"]
 
-_MOST_OPERATORS = 40
-
 _KINDS = {
     "wrong": "wrong",
     "refused": "refused",
@@ -88,25 +86,20 @@ def inspect(models: tuple[str, ...], names: tuple[str, ...], as_json: bool) -> i
 
 def full_text(inspected: Inspected, *, reasons: bool = False) -> str:
     """Everything about a model."""
-    names = list(inspected.operators)
-    operators = [f"{name} {inspected.operators[name]}" for name in names[:_MOST_OPERATORS]]
-    if len(names) > _MOST_OPERATORS:
-        operators.append(f"and {len(names) - _MOST_OPERATORS} more")
-    external = [f"{location} ({_bytes(size)})" for location, size in inspected.external.items()]
-    rows = [
-        ("opset", ", ".join(f"{domain} {version}" for domain, version in inspected.opsets.items())),
-        ("IR version", str(inspected.ir_version)),
-        ("written by", inspected.producer or "not stated"),
-        ("size", _bytes(inspected.size)),
-        ("external", ", ".join(external) or "none"),
-        ("inputs", ", ".join(map(str, inspected.inputs)) or "none"),
-        ("outputs", ", ".join(map(str, inspected.outputs)) or "none"),
-        ("weights", ", ".join(f"{count:,} {name}" for name, count in inspected.weights.items()) or "none"),
-        ("operators", ", ".join(operators) or "none"),
-    ]
+    rows = {
+        "opset": [f"{domain} {version}" for domain, version in inspected.opsets.items()],
+        "IR version": [str(inspected.ir_version)],
+        "written by": [inspected.producer or "not stated"],
+        "size": [_bytes(inspected.size)],
+        "external": [f"{location} ({_bytes(size)})" for location, size in inspected.external.items()],
+        "inputs": map(str, inspected.inputs),
+        "outputs": map(str, inspected.outputs),
+        "weights": [f"{count:,} {name}" for name, count in inspected.weights.items()],
+        "operators": [f"{name} {count}" for name, count in inspected.operators.items()],
+    }
     lines = [shown(inspected.path)]
-    for name, text in rows:
-        lines += paragraph(name, text)
+    for name, texts in rows.items():
+        lines += paragraph(name, ", ".join(texts) or "none")
     return "\n".join([*lines, *_where(inspected, reasons=reasons)])
 
 
@@ -124,17 +117,8 @@ def _where(inspected: Inspected, *, reasons: bool) -> list[str]:
         return lines
     lines.append("  runs on")
     lines += [f"    {line}" for line in columns(_row(each) for each in inspected.runtimes)]
-    mendable = sorted(
-        (each for each in inspected.runtimes if each.newest.word == "runs after --for"),
-        key=lambda each: each.is_documented,
-    )
-    runtime = next(
-        iter([*mendable, *(each for each in inspected.runtimes if each.newest.faults), inspected.runtimes[0]])
-    ).name
-    lines.append(f"  {'to type':<11} reducelower inspect {shown(inspected.path)} --for {runtime}")
-    if mendable:
-        lines.append(f"{'':14}reducelower convert {shown(inspected.path)} -o for_{runtime}.onnx --for {runtime}")
-    return lines
+    flawed = next((each for each in inspected.runtimes if each.newest.faults), inspected.runtimes[0])
+    return [*lines, f"  {'details':<11} reducelower inspect {shown(inspected.path)} --for {flawed.name}"]
 
 
 def _row(each: OnRuntime) -> tuple[str, ...]:

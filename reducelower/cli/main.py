@@ -7,9 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from functools import partial
 from importlib import import_module
-from types import FrameType
 from typing import NoReturn
 
 import click
@@ -125,8 +123,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     gc.set_threshold(100_000)
     signal.signal(signal.SIGTERM, _terminate)
     console.own_standard_output()
-    if hasattr(signal, "setitimer"):
-        sys.unraisablehook = _repeat_interrupt
     os._exit(run(arguments))
 
 
@@ -136,24 +132,6 @@ class _Terminated(KeyboardInterrupt):
 
 def _terminate(*_: object) -> NoReturn:
     raise _Terminated
-
-
-def _repeat_interrupt(dropped: sys.UnraisableHookArgs) -> None:
-    """Repeat an interrupt that came while Python deleted an object, since Python drops exceptions there."""
-    if not issubclass(dropped.exc_type, KeyboardInterrupt):
-        sys.__unraisablehook__(dropped)
-        return
-    signal.signal(signal.SIGALRM, partial(_interrupt_again, dropped.exc_type))
-    signal.setitimer(signal.ITIMER_REAL, _REPEAT_AFTER)
-
-
-def _interrupt_again(kind: type[BaseException], _: int, frame: FrameType | None) -> None:
-    if frame is None or frame.f_code is not _repeat_interrupt.__code__:
-        raise kind
-    signal.setitimer(signal.ITIMER_REAL, _REPEAT_AFTER)  # an exception would be dropped there too
-
-
-_REPEAT_AFTER = 0.01  # seconds; then Python has finished deleting the object
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

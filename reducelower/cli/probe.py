@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from reducelower.cli.console import message, result
 from reducelower.cli.options import JSON_OPTION, option
-from reducelower.cli.types import FILE, OPERATOR, POSITIVE
+from reducelower.cli.telling import check_place
+from reducelower.cli.types import FILE, OPERATOR, POSITIVE, RUNTIME
 from reducelower.failures import DONE, SettingError
 from reducelower.model.text import counted, did_you_mean
 
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
     from reducelower.conformance.distilling import Distilled
     from reducelower.conformance.from_models import FromModels
     from reducelower.conformance.process import Subject, Worker
-    from reducelower.conformance.running import How
     from reducelower.runtimes.runtime import Runtime
 
 __all__ = ["command"]
+
+Result = TypeVar("Result")
 
 
 @click.command("probe")
@@ -42,12 +44,12 @@ __all__ = ["command"]
 @option("--interpreter", "The Python that has the runtime; it needs numpy.", metavar="PYTHON")
 @option(
     "--known",
-    "With MODELs: the target whose facts are the start, a name or a file.  [default: that of the runtime]",
-    metavar="NAME",
+    "With MODELs: the target whose facts are the start.  [default: that of the runtime]",
+    type=RUNTIME,
 )
 @option("--name", "Name of the target.  [default: that of the runtime, or of the output file]", type=str)
 @option("--runtime-version version", "Version of the runtime, if the runtime does not say it.", type=str)
-@option("-o --output", "The target file to write.", required=True, metavar="FILE.toml")
+@option("-o --output", "The target file to write.", required=True, type=FILE, metavar="FILE.toml")
 @option(
     "--keep-failing kept",
     "With MODELs: write the smallest failing part of each here, with its inputs as .npz.",
@@ -90,29 +92,37 @@ def command(**options: Any) -> int:
       reducelower probe exported/ --runtime openvino -o ours.toml --keep-failing parts
     """
     from reducelower.conformance.process import UnusableError, Worker
+    from reducelower.conformance.target_file import target_text
+    from reducelower.files.pending import write_whole
     from reducelower.report.plain import runtime_line
 
-    subject = _subject(options)
-    output = Path(options["output"])
-    _check_paths(options, output)
+    subject, output = _subject(options), Path(options["output"])
+    if output.suffix != ".toml":
+        raise SettingError(f"{output}: a target file ends in .toml")
+    if output.exists() and not options["force"]:
+        raise SettingError(f"{output} exists; --force replaces it")
+    for path in filter(None, (options["output"], options["results"])):
+        check_place(path)
     if options["models"] and options["operators"]:
         raise click.UsageError("--op chooses from the suite, which does not run where models are given")
     for name, value in (("--known", options["known"]), ("--keep-failing", options["kept"])):
         if value and not options["models"]:
             raise click.UsageError(f"{name} goes with models; the suite starts from nothing")
-    if options["known"] and not options["name"]:
-        subject = replace(subject, name=_target(options["known"]).name)
-    measure = _by_models if options["models"] else _by_suite
     try:
         with Worker(subject, options["time_limit"]) as worker:
-            distilled, text = measure(worker, options)
+            distilled, text = (_by_models if options["models"] else _by_suite)(worker, options)
     except UnusableError as error:
         missing = options["runtime"] and not options["interpreter"]
         hint = "; --interpreter names the Python that has it" if missing else ""
         raise SettingError(f"{error}{hint}") from None
     except ValueError as error:
         raise SettingError(str(error)) from None
-    _write_target(distilled, output, overwrite=options["force"])
+    left = distilled.undescribed
+    remarks = [
+        "Written by reducelower probe: what was measured, the fewest facts that are true of every failure.",
+        *(f"No fact explains this case, or no equivalent form avoids it: {case.name}" for case in left),
+    ]
+    write_whole(output, target_text(distilled.runtime, remarks), overwrite=options["force"])
     if options["as_json"]:
         result(runtime_line(distilled.runtime))
     elif not options["quiet"]:
@@ -121,15 +131,33 @@ def command(**options: Any) -> int:
     return DONE
 
 
-def _how_to_run(options: Mapping[str, Any], advance: Callable[[int, int], None]) -> How:
-    from reducelower.conformance.running import How
+def _subject(options: Mapping[str, Any]) -> Subject:
+    """What to probe, by the name that its target gets."""
+    from reducelower.conformance.process import Subject
+    from reducelower.conformance.runtimes import RUNTIMES
 
-    return How(Path(options["results"]) if options["results"] else None, advance)
+    runtime, function, template = options["runtime"], options["function"], options["template"]
+    if len(list(filter(None, (runtime, function, template)))) != 1:
+        raise click.UsageError("say what to probe: one of --runtime, --python and --command")
+    known = options["known"].name if options["known"] else ""
+    name = options["name"] or known or runtime or Path(options["output"]).stem
+    if template:
+        if missing := [word for word in ("{model}", "{inputs}", "{outputs}") if word not in template]:
+            raise SettingError(f"the command does not mention {' and '.join(missing)}")
+        return Subject.of_command(name, template)
+    if function:
+        if ":" not in function:
+            raise SettingError(f"{function} is not a function; write MODULE:FUNCTION")
+        return Subject.of_function(name, function, options["interpreter"])
+    if runtime not in RUNTIMES:
+        near = did_you_mean(runtime, RUNTIMES)
+        hint = near or f"; there are {', '.join(RUNTIMES)}, and --python or --command for any other"
+        raise SettingError(f"there is no adapter for {runtime!r}{hint}")
+    return replace(Subject.of_runtime(runtime, options["interpreter"]), name=name)
 
 
 def _by_suite(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, str]:
     """Find facts with the suite, and then with the exporters' models."""
-    from reducelower.cli.progress import progress
     from reducelower.conformance.distilling import distil
     from reducelower.conformance.feature_cases import FEATURE_OPSETS, feature_cases
     from reducelower.conformance.mending import without_bad_forms
@@ -141,12 +169,12 @@ def _by_suite(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, st
     cases = suite(options["operators"] or None)
     if not options["operators"]:
         cases += [case for opset in FEATURE_OPSETS for case in feature_cases(opset)]
-    with progress("models", len(cases), quiet=options["quiet"]) as advance:
-        how = _how_to_run(options, advance)
-        probed = probe(worker, cases, how, version=options["version"], tolerance=options["tolerance"])
+    about = {"version": options["version"], "tolerance": options["tolerance"]}
+    probed = _with_progress("models", cases, options, partial(probe, worker, cases, **about))
     distilled = distil(probed, date.today())
-    with progress("converted models", len(cases), quiet=options["quiet"]) as advance:
-        runtime, changes = without_bad_forms(worker, probed, distilled.runtime, replace(how, advance=advance))
+    runtime, changes = _with_progress(
+        "converted models", cases, options, partial(without_bad_forms, worker, probed, distilled.runtime)
+    )
     unsolved = tuple(change.case for change in changes if change.is_bad)
     if not options["operators"]:
         from_models = _from_models(worker, exporter_cases(), runtime, options)
@@ -164,7 +192,7 @@ def _by_models(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, s
     from reducelower.report.probe import models_text
     from reducelower.verification.running.source import CannotRunError
 
-    known_target = _known_target(worker, options)
+    known = _known_target(worker, options)
     models = find_models(options["models"])
     is_short = len({model.relative for model in models}) == len(models)  # two folders may hold models of one name
     cases, unreadable = [], {}
@@ -175,53 +203,46 @@ def _by_models(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, s
             unreadable[model.path] = str(error)
     if not cases:
         raise SettingError(f"none of the models can be run: {next(iter(unreadable.values()))}")
-    from_models = _from_models(worker, cases, replace(known_target, name=worker.name), options)
+    from_models = _from_models(worker, cases, replace(known, name=worker.name), options)
     if options["kept"]:
         _keep(from_models, Path(options["kept"]))
-    distilled = Distilled(from_models.runtime, from_models.left)
-    return distilled, models_text(from_models, unreadable)
+    return Distilled(from_models.runtime, from_models.left), models_text(from_models, unreadable)
 
 
 def _known_target(worker: Worker, options: Mapping[str, Any]) -> Runtime:
     """The target to start from: the one named by --known, or that of the runtime at its version."""
-    if options["known"]:
-        return _target(options["known"])
+    from reducelower.runtimes import TargetError, load_runtime
+
+    known: Runtime | None = options["known"]
+    if known is not None:
+        return known
     name = options["runtime"]
     if name is None:
         raise SettingError("--known names the target to start from, such as one that probe wrote of the suite")
-    target = _target(name)
+    target = load_runtime(name)
     worker.start()
     try:
-        return _target(f"{name}@{options['version'] or worker.version}")
-    except SettingError:
+        return load_runtime(f"{name}@{options['version'] or worker.version}")
+    except TargetError:
         return target  # the version is not a number, such as that of a build
 
 
-def _target(name: str) -> Runtime:
-    from reducelower.runtimes import TargetError, load_runtime
-
-    try:
-        return load_runtime(name)
-    except TargetError as error:
-        raise SettingError(str(error)) from None
-
-
 def _from_models(worker: Worker, cases: Sequence[Case], known: Runtime, options: Mapping[str, Any]) -> FromModels:
-    from reducelower.cli.progress import progress
     from reducelower.conformance.from_models import facts_from_models
     from reducelower.pipeline.model_cases import inside
 
-    with progress("models", len(cases), quiet=options["quiet"]) as advance:
-        return facts_from_models(
-            worker,
-            cases,
-            known,
-            inside,
-            date.today(),
-            _how_to_run(options, advance),
-            version=options["version"],
-            tolerance=options["tolerance"],
-        )
+    about = {"version": options["version"], "tolerance": options["tolerance"]}
+    work = partial(facts_from_models, worker, cases, known, inside, date.today(), **about)
+    return _with_progress("models", cases, options, work)
+
+
+def _with_progress(noun: str, cases: Sequence[Case], options: Mapping[str, Any], work: Callable[..., Result]) -> Result:
+    """Do work that takes, as `how`, where results are kept and what shows its progress."""
+    from reducelower.cli.progress import progress
+    from reducelower.conformance.running import How
+
+    with progress(noun, len(cases), quiet=options["quiet"]) as advance:
+        return work(how=How(Path(options["results"]) if options["results"] else None, advance))
 
 
 def _keep(from_models: FromModels, folder: Path) -> None:
@@ -234,57 +255,3 @@ def _keep(from_models: FromModels, folder: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.with_suffix(".onnx").write_bytes(part.case.model)
         path.with_suffix(".npz").write_bytes(pack(dict(part.case.inputs)))
-
-
-def _subject(options: Mapping[str, Any]) -> Subject:
-    from reducelower.conformance.process import Subject
-    from reducelower.conformance.runtimes import RUNTIMES
-
-    kinds = [name for name in ("runtime", "function", "template") if options[name]]
-    if len(kinds) != 1:
-        raise click.UsageError("say what to probe: one of --runtime, --python and --command")
-    name = options["name"] or options["runtime"] or Path(options["output"]).stem
-    interpreter = options["interpreter"]
-    if interpreter and shutil.which(interpreter) is None:
-        raise SettingError(f"{interpreter} is not a program; --interpreter names a Python")
-    if options["template"]:
-        if interpreter:
-            raise click.UsageError("--interpreter goes with --runtime and --python; a command names its own")
-        missing = [word for word in ("{model}", "{inputs}", "{outputs}") if word not in options["template"]]
-        if missing:
-            raise SettingError(f"the command does not mention {' and '.join(missing)}")
-        return Subject.of_command(name, options["template"])
-    if options["function"]:
-        if ":" not in options["function"]:
-            raise SettingError(f"{options['function']} is not a function; write MODULE:FUNCTION")
-        return Subject.of_function(name, options["function"], interpreter)
-    if options["runtime"] not in RUNTIMES:
-        near = did_you_mean(options["runtime"], RUNTIMES)
-        hint = near or f"; there are {', '.join(RUNTIMES)}, and --python or --command for any other"
-        raise SettingError(f"there is no adapter for {options['runtime']!r}{hint}")
-    subject = Subject.of_runtime(options["runtime"], interpreter)
-    return Subject(name, subject.arguments, subject.interpreter)
-
-
-def _check_paths(options: Mapping[str, Any], output: Path) -> None:
-    """Check before any work that the results can be written."""
-    from reducelower.cli.telling import check_place
-
-    if output.suffix != ".toml":
-        raise SettingError(f"{output}: a target file ends in .toml")
-    if output.exists() and not options["force"]:
-        raise SettingError(f"{output} exists; --force replaces it")
-    for path in filter(None, (options["output"], options["results"])):
-        check_place(path)
-
-
-def _write_target(distilled: Distilled, output: Path, *, overwrite: bool) -> None:
-    from reducelower.conformance.target_file import target_text
-    from reducelower.files.pending import write_whole
-
-    left = distilled.undescribed
-    remarks = [
-        "Written by reducelower probe: what was measured, the fewest facts that are true of every failure.",
-        *(f"No fact explains this case, or no equivalent form avoids it: {case.name}" for case in left),
-    ]
-    write_whole(output, target_text(distilled.runtime, remarks), overwrite=overwrite)
