@@ -16,14 +16,11 @@ from reducelower import __version__
 from reducelower.failures import SettingError
 from reducelower.options import Settings
 
-__all__ = ["PATIENCE", "anchored", "anchored_settings", "check_workers", "dask_executor"]
-
-PATIENCE = 10.0
-"""Seconds within which a scheduler has to answer."""
+__all__ = ["absolute", "anchored", "check_workers", "dask_executor"]
 
 
 @contextmanager
-def dask_executor(address: str, patience: float = PATIENCE) -> Iterator[Executor]:
+def dask_executor(address: str, patience: float = 10.0) -> Iterator[Executor]:
     """Connect to a Dask scheduler, which must answer within `patience` seconds; the cluster keeps running.
 
     Yields:
@@ -67,28 +64,21 @@ async def _identity(address: str) -> Any:
         await remote.close_rpc()
 
 
-def anchored(names: Iterable[str]) -> list[str]:
-    """Absolute paths, for workers in other folders; empty names are not changed."""
-    return [_absolute(name) for name in names]
-
-
-def anchored_settings(settings: Settings) -> Settings:
-    """Settings with absolute paths."""
+def anchored(models: Iterable[str], settings: Settings) -> tuple[list[str], Settings]:
+    """Models and settings with absolute paths, for workers in other folders."""
     from reducelower.rulebook import load_book
 
     rules = settings.rules
     if isinstance(rules, str | os.PathLike) and load_book(rules).directory == Path(rules):
-        rules = _absolute(os.fspath(rules))
-    return replace(
-        settings,
-        rules=rules,
-        inputs={name: _absolute(path) for name, path in settings.inputs.items()},
-        test_data=_absolute(settings.test_data),
-    )
+        rules = absolute(rules)
+    inputs = {name: absolute(path) for name, path in settings.inputs.items()}
+    test_data = settings.test_data and absolute(settings.test_data)
+    return list(map(absolute, models)), replace(settings, rules=rules, inputs=inputs, test_data=test_data)
 
 
-def _absolute(name: str) -> str:
-    return os.path.abspath(name) if name else name  # noqa: PTH100 (resolve() follows links)
+def absolute(path: str | os.PathLike[str]) -> str:
+    """An absolute path; links are not followed."""
+    return os.path.abspath(path)  # noqa: PTH100 (resolve() follows links)
 
 
 def check_workers(client: Any, address: str) -> None:

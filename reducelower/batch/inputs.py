@@ -40,7 +40,7 @@ def find_models(arguments: Iterable[str], *, skip: str = "", exclude: Sequence[s
     Raises:
         SettingError: a folder or pattern has no model.
     """
-    by_path: dict[str, Input] = {}
+    found: dict[str, Input] = {}
     for argument in arguments:
         models = _models(argument)
         if skip and models and not (models := _outside(skip, models)):
@@ -53,16 +53,15 @@ def find_models(arguments: Iterable[str], *, skip: str = "", exclude: Sequence[s
                 f"nothing matches {argument}" if is_pattern(argument) else f"the folder {argument} holds no .onnx file"
             )
         for model in models:
-            by_path.setdefault(model.path, model)
-    # Two paths may lead to one file: links before '..' have to be resolved.
-    distinct: dict[tuple[str, str], Input] = {}
-    for model in by_path.values():
-        distinct.setdefault((_real(model.path), model.relative), model)
-    return list(distinct.values())
+            found.setdefault(_real(model.path), model)
+    return list(found.values())
 
 
 def _real(path: str) -> str:
-    """A path with links in its folder resolved. The file's own link stays: it may have other data beside it."""
+    """A path with links in its folder resolved, since what '..' means behind a link only the link says.
+
+    The file's own link stays: it may have other data beside it.
+    """
     return str(Path(os.path.realpath(Path(path).parent), Path(path).name))
 
 

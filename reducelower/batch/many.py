@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,8 +13,9 @@ from reducelower.child import FORKS
 from reducelower.failures import SettingError
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome
-from reducelower.pipeline.checking import check_here
-from reducelower.pipeline.conversion import convert_here, failed
+from reducelower.pipeline.checking import check_model
+from reducelower.pipeline.conversion import convert
+from reducelower.pipeline.outcomes import outcome_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -79,42 +78,30 @@ def _on_executor(
     """
     futures: list[Future[Result]] = []
     try:
-        futures.extend(_submitted(executor, work, job) for job in jobs)
+        with suppress(Exception):  # it takes no more
+            futures.extend(executor.submit(work, job) for job in jobs)
         for at, job in enumerate(jobs):
-            if not _has_result(futures[at]):
-                for other in futures:
-                    _has_result(other)
-                futures[at] = _submitted(executor, work, job)
             try:
                 result = futures[at].result()
-            except Exception as error:  # executors raise different types for lost workers
-                lines = str(error).splitlines() or [""]
-                result = crashed(job, f"the executor gave up on it ({type(error).__name__}: {lines[0]})")
+            except Exception:
+                for other in futures:
+                    with suppress(Exception):
+                        other.result()
+                result = _alone(executor, work, job, crashed)
             yield result
     finally:
         for future in futures:
             future.cancel()
 
 
-def _has_result(future: Future[Any]) -> bool:
-    """Wait for a job, and return whether it has a result; it may have an error or be cancelled."""
+def _alone(
+    executor: Executor, work: Callable[[Job], Result], job: Job, crashed: Callable[[Job, str], Result]
+) -> Result:
     try:
-        future.result()
-    except Exception:
-        return False
-    return True
-
-
-def _submitted(executor: Executor, work: Callable[[Job], Result], job: Job) -> Future[Result]:
-    """Submit a job; if the executor refuses it, the returned future has the exception."""
-    try:
-        return executor.submit(work, job)
-    except Exception as error:
-        from concurrent.futures import Future  # hardly ever needed
-
-        refused: Future[Result] = Future()
-        refused.set_exception(error)
-        return refused
+        return executor.submit(work, job).result()
+    except Exception as error:  # executors raise different types for lost workers
+        lines = str(error).splitlines() or [""]
+        return crashed(job, f"the executor gave up on it ({type(error).__name__}: {lines[0]})")
 
 
 def workers(scheduler: str | None, jobs: int) -> AbstractContextManager[Executor | Any]:
@@ -135,44 +122,33 @@ def workers(scheduler: str | None, jobs: int) -> AbstractContextManager[Executor
 
 
 def converting(settings: Settings) -> dict[str, Any]:
-    """Arguments of `run_all` for conversions.
-
-    The needed modules are imported now, so that forked processes have them.
-    """
-    if settings.verify:
-        import reducelower.verification  # noqa: F401
+    """Arguments of `run_all` for conversions."""
     work = partial(convert_file, settings=settings)
-    return {"work": work, "again": partial(work, is_isolating=FORKS and settings.verify), "crashed": crashed}
+    again = None
+    if settings.verify:
+        # Forked processes have what is imported now.
+        from reducelower.verification.running.conditions import under
+
+        again = under(isolates=True)(work) if FORKS else None  # onnxruntime may have ended the process
+    return {"work": work, "again": again, "crashed": crashed}
 
 
-def convert_file(
-    task: Task, settings: Settings, *, on_step: OnStep | None = None, is_isolating: bool = False
-) -> Outcome:
+def convert_file(task: Task, settings: Settings, *, on_step: OnStep | None = None) -> Outcome:
     """Convert one model; errors are in the outcome, and then there is no output.
 
     The output is flushed to disk before it gets its name. `on_step` is called at the start of a step, and with (done,
-    total) verified rewrites. With `is_isolating`, onnxruntime runs in separate processes, since it may crash.
+    total) verified rewrites.
     """
-    if is_isolating:
-        from reducelower.verification.running.conditions import under
-
-        with under(isolates=True):
-            return convert_file(task, settings, on_step=on_step)
     if task.record:
-        from reducelower.batch.records import convert_unless_done as convert
+        from reducelower.batch.records import convert_unless_done as work
     else:
-        convert = convert_here
-    return _timed(task.source, partial(convert, task, settings, on_step=on_step))
+        work = convert
+    return outcome_of(task.source, lambda: work(task, settings, on_step=on_step))
 
 
-def _timed(source: str, work: Callable[[], Outcome]) -> Outcome:
-    """Work on a model, and note how long it took; errors are in the outcome."""
-    start = time.monotonic()
-    try:
-        outcome = work()
-    except Exception as error:
-        outcome = failed(source, error)
-    return replace(outcome, seconds=time.monotonic() - start)
+def check_file(path: str, settings: Settings) -> Outcome:
+    """Check one model; errors are in the outcome. Nothing is written."""
+    return outcome_of(path, lambda: check_model(path, settings))
 
 
 def convert_files(
@@ -231,8 +207,3 @@ def crashed(job: Task | str, why: str) -> Outcome:
     """The outcome of a model that crashed its process."""
     source = job if isinstance(job, str) else job.source
     return Outcome(source, "failed", problems=(f"{source}: {why}",))
-
-
-def check_file(path: str, settings: Settings) -> Outcome:
-    """Check one model; errors are in the outcome. Nothing is written."""
-    return _timed(path, partial(check_here, path, settings))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, replace
 from io import FileIO
@@ -23,24 +23,23 @@ from reducelower.files.pending import write_whole
 from reducelower.files.writing import is_there
 from reducelower.options import Settings
 from reducelower.outcome import Outcome, Said
-from reducelower.pipeline.conversion import convert_here
+from reducelower.pipeline.conversion import convert
 from reducelower.pipeline.task import OnStep, Task
 from reducelower.versions import versions_of
 
-__all__ = ["Record", "convert_unless_done", "origin_of", "read_record"]
+__all__ = ["convert_unless_done"]
 
 _WITHOUT_CONSEQUENCE = ("overwrite", "in_place", "details", "cache")
 
 
 @dataclass(frozen=True)
-class Record:
+class _Record:
     """The record of one output.
 
     Attributes:
-        origin: SHA-256 of everything that the output depends on, see `origin_of`.
+        origin: SHA-256 of everything that the output depends on, see `_origin_of`.
         sha256: SHA-256 of the output.
-        external: size and modification time (nanoseconds) of each external data file of the source, by location. The
-            content is not read, since conversions do not read weights either.
+        external: see `_stamp`, for each external data file of the source, by location.
         brings: whether that data was copied beside the output. Only such data may be replaced by a later run.
         said: the messages of the run that made the output, which are repeated by runs that keep it.
     """
@@ -51,8 +50,65 @@ class Record:
     brings: bool
     said: Said
 
+    def is_current(self, origin: str, source: Path, output: Path) -> bool:
+        """Whether the output would be the same now, with the external data in the folders of source and output."""
+        folders = (source, output) if self.brings else (source,)
+        stamps = [(folder / name, stamp) for folder in folders for name, stamp in self.external.items()]
+        return self.origin == origin and all(_stamp(path) == stamp for path, stamp in stamps)
 
-def origin_of(source: str, settings: Settings) -> str:
+
+def convert_unless_done(task: Task, settings: Settings, *, on_step: OnStep | None = None) -> Outcome:
+    """Convert one local model, unless its output exists and was made from the same model and settings.
+
+    An output recorded by an earlier run is replaced if the model or the settings have changed. An output without a
+    record is not replaced, unless this run writes the same bytes or the settings allow overwriting. The same holds for
+    external data next to it.
+    """
+    origin, earlier, digest = _origin_of(task.source, settings), _read(Path(task.record)), _sha256(Path(task.output))
+    folder = Path(os.path.realpath(task.output)).parent
+    is_ours = earlier is not None and earlier.sha256 == digest
+    if earlier is not None and is_ours and earlier.is_current(origin, Path(task.source).parent, folder):
+        return Outcome(task.source, "kept", task.output, said=earlier.said)
+    records: list[_Record] = []
+
+    def record(descriptor: int, source: LoadedModel) -> None:
+        stamps = {file.location: _stamp(file.path) for file in source.external}
+        new = _Record(origin, _sha256(descriptor), stamps, settings.external_data != "keep", Said())
+        records.append(new)
+        if settings.overwrite:
+            return
+        if digest and not is_ours and new.sha256 != digest:
+            raise _unrecorded(task.output)
+        copied = earlier.external if earlier is not None and earlier.brings else {}
+        for file in source.external if new.brings else ():
+            place = folder / file.location
+            if place.exists() and not is_there(file, place) and _stamp(place) != copied.get(file.location):
+                raise _unrecorded(f"{place}, the external data,")
+
+    # Overwriting is decided in `record`, when the new output is complete.
+    outcome = convert(task, replace(settings, overwrite=True), on_step=on_step, on_complete=record)
+    if outcome.output:
+        new = replace(records[0], said=Said(outcome.verified, outcome.warnings, outcome.remarks))
+        write_whole(Path(task.record), json.dumps(asdict(new), indent=1, sort_keys=True) + "\n")
+    return outcome
+
+
+def _unrecorded(what: str) -> UnreadableModelError:
+    return UnreadableModelError(f"{what} exists already, and no run has recorded it; --force replaces it")
+
+
+def _read(place: Path) -> _Record | None:
+    """Read a record; None if it does not exist or is invalid."""
+    try:
+        stored = json.loads(place.read_bytes())
+        warnings, remarks = (tuple(map(str, stored["said"][name])) for name in ("warnings", "remarks"))
+        said = Said(str(stored["said"]["verified"]), warnings, remarks)
+        return _Record(**{**stored, "external": dict(stored["external"]), "said": said})
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _origin_of(source: str, settings: Settings) -> str:
     """SHA-256 of everything that determines an output's bytes: the model file without external data, all settings that
     matter with the content of files they name, and the versions of reducelower and its libraries."""
     entries = {name: value for name, value in asdict(settings).items() if name not in _WITHOUT_CONSEQUENCE}
@@ -61,35 +117,9 @@ def origin_of(source: str, settings: Settings) -> str:
     return hashlib.sha256(json.dumps(whole, sort_keys=True, default=_plain).encode()).hexdigest()
 
 
-def _external_facts(folder: Path, locations: Iterable[str]) -> dict[str, list[int]]:
-    """Size and modification time of files with external data; missing ones are left out."""
-    facts = {}
-    for location in locations:
-        path = folder / location
-        if path.is_file():
-            status = path.stat()
-            facts[location] = [status.st_size, status.st_mtime_ns]
-    return facts
-
-
-def read_record(place: str) -> Record | None:
-    """Read a record; None if it does not exist or is invalid."""
-    try:
-        stored = json.loads(Path(place).read_bytes())
-        warnings, remarks = (tuple(map(str, stored["said"][name])) for name in ("warnings", "remarks"))
-        said = Said(str(stored["said"]["verified"]), warnings, remarks)
-        return Record(**{**stored, "external": dict(stored["external"]), "said": said})
-    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-
-
-def _sha256(file: Path | int) -> str:
-    """The SHA-256 of a file, given as a path or descriptor; empty if the path is not a file."""
-    if isinstance(file, Path) and not file.is_file():
-        return ""
-    with FileIO(file, closefd=isinstance(file, Path)) as content:
-        content.seek(0)
-        return hashlib.file_digest(content, "sha256").hexdigest()
+def _plain(value: Any) -> Any:
+    """A JSON form, equal for equal settings, of a setting that JSON cannot express."""
+    return sorted(map(repr, value)) if isinstance(value, AbstractSet) else repr(value)
 
 
 def _tree(name: str) -> list[tuple[str, str]]:
@@ -101,60 +131,15 @@ def _tree(name: str) -> list[tuple[str, str]]:
     return [(os.path.relpath(path, root), _sha256(path)) for path in paths]
 
 
-def _plain(value: Any) -> Any:
-    """A JSON form, equal for equal settings, of a setting that JSON cannot express."""
-    return sorted(map(repr, value)) if isinstance(value, AbstractSet) else repr(value)
+def _sha256(file: Path | int) -> str:
+    """The SHA-256 of a file, given as a path or descriptor; empty if the path is not a file."""
+    if isinstance(file, Path) and not file.is_file():
+        return ""
+    with FileIO(file, closefd=isinstance(file, Path)) as content:
+        content.seek(0)
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def convert_unless_done(task: Task, settings: Settings, *, on_step: OnStep | None = None) -> Outcome:
-    """Convert one local model, unless its output exists and was made from the same model and settings.
-
-    An output recorded by an earlier run is replaced if the model or the settings have changed. An output without a
-    record is not replaced, unless this run writes the same bytes or the settings allow overwriting. The same holds for
-    external data next to it.
-    """
-    origin, earlier, digest = origin_of(task.source, settings), read_record(task.record), _sha256(Path(task.output))
-    is_ours = earlier is not None and earlier.sha256 == digest
-    if earlier is not None and is_ours and earlier.origin == origin and _has_data(task, earlier):
-        return Outcome(task.source, "kept", task.output, said=earlier.said)
-    records: list[Record] = []
-
-    def record(descriptor: int, source: LoadedModel) -> None:
-        facts = _external_facts(source.folder, [file.location for file in source.external])
-        new = Record(origin, _sha256(descriptor), facts, settings.external_data != "keep", Said())
-        if not settings.overwrite:
-            if digest and not is_ours and new.sha256 != digest:
-                raise _unrecorded(task.output)
-            _refuse_data_in_the_way(_beside(task), source if new.brings else None, earlier)
-        records.append(new)
-
-    # Overwriting is decided in `record`, when the new output is complete.
-    outcome = convert_here(task, replace(settings, overwrite=True), on_step=on_step, on_complete=record)
-    if outcome.output:
-        new = replace(records[0], said=Said(outcome.verified, outcome.warnings, outcome.remarks))
-        write_whole(Path(task.record), json.dumps(asdict(new), indent=1, sort_keys=True) + "\n")
-    return outcome
-
-
-def _has_data(task: Task, earlier: Record) -> bool:
-    """Whether external data is unchanged next to the model and, if it was copied, next to the output."""
-    folders = [Path(task.source).parent, *([_beside(task)] if earlier.brings else [])]
-    return all(_external_facts(folder, earlier.external) == earlier.external for folder in folders)
-
-
-def _beside(task: Task) -> Path:
-    return Path(os.path.realpath(task.output)).parent
-
-
-def _refuse_data_in_the_way(folder: Path, source: LoadedModel | None, earlier: Record | None) -> None:
-    """Refuse to replace external data that no run copied there, or that was changed since."""
-    copied = earlier.external if earlier is not None and earlier.brings else {}
-    for file in source.external if source is not None else ():
-        place, facts = folder / file.location, _external_facts(folder, [file.location])
-        is_ours = file.location in copied and facts.get(file.location) == copied[file.location]
-        if place.exists() and not is_ours and not is_there(file, place):
-            raise _unrecorded(f"{place}, the external data,")
-
-
-def _unrecorded(what: str) -> UnreadableModelError:
-    return UnreadableModelError(f"{what} exists already, and no run has recorded it; --force replaces it")
+def _stamp(path: Path) -> list[int]:
+    """Size and modification time (nanoseconds) of a file with weights, which are not read; empty without the file."""
+    return [path.stat().st_size, path.stat().st_mtime_ns] if path.is_file() else []

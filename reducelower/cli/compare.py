@@ -71,13 +71,14 @@ def verify(before: str, after: str | None, **options: Any) -> int:
     from reducelower.child import FORKS
     from reducelower.cli.progress import steps
     from reducelower.pipeline.verifying import require_runtimes
+    from reducelower.verification.running.conditions import under
 
     paths = [before] if after is None else [before, after]
     check_report_paths(options["reports"], paths)
     settings = settings_of(Target(assume_nonempty=options["assume_nonempty"]), options)
     require_runtimes(settings)
     work = partial(_guarded, partial(_compare, settings=settings, options=options))
-    again = partial(work, is_isolating=FORKS)  # another process, if possible, since onnxruntime may crash
+    again = under(isolates=True)(work) if FORKS else None  # onnxruntime may have ended the process
     with steps(quiet=options["quiet"]) as on_step:
         (outcome,) = run_all(
             work, [paths], 1, lambda _, why: crashed(before, why), again=again, is_apart=FORKS, on_step=on_step
@@ -94,14 +95,10 @@ def _guarded(
     paths: Sequence[str],
     *,
     on_step: OnStep | None = None,
-    is_isolating: bool = False,
 ) -> Outcome:
     """The outcome of a comparison; errors are in it."""
-    from reducelower.verification.running.conditions import under
-
     try:
-        with under(isolates=is_isolating):
-            outcome = work(paths, on_step or (lambda step, done, total: None))
+        outcome = work(paths, on_step or (lambda step, done, total: None))
     except Exception as error:
         problems, status = describe(error)
         outcome = Outcome("", stopped(status), problems=problems)

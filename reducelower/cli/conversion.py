@@ -50,9 +50,9 @@ def convert_all(
 def check_all(models: Sequence[str], settings: Settings, options: Mapping[str, Any]) -> int:
     """Check the models, report, and return the exit status."""
     if options["scheduler"]:
-        from reducelower.batch.cluster import anchored, anchored_settings
+        from reducelower.batch.cluster import anchored
 
-        models, settings = anchored(models), anchored_settings(settings)
+        models, settings = anchored(models, settings)
     paths = [model.path for model in find_models(models, exclude=options["exclude"])]
     check_report_paths(options["reports"], paths)
 
@@ -81,10 +81,10 @@ def _planned(models: Sequence[str], settings: Settings, options: Mapping[str, An
     output_dir: str | None = options["output_dir"]
     scheduler: str | None = options["scheduler"]
     if scheduler:
-        from reducelower.batch.cluster import anchored, anchored_settings
+        from reducelower.batch.cluster import absolute, anchored
 
-        models, settings = anchored(models), anchored_settings(settings)
-        output_dir = output_dir and anchored([output_dir])[0]
+        models, settings = anchored(models, settings)
+        output_dir = output_dir and absolute(output_dir)
     tasks = plan_outputs(
         find_models(models, skip=output_dir or "", exclude=options["exclude"]),
         output=output,

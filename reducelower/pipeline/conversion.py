@@ -8,15 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reducelower.errors import ConversionError
-from reducelower.failures import FAULT, describe
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.legalization.whole import Changed
 from reducelower.legalization.whole.features import fitted, inlined
 from reducelower.model.document import Document
 from reducelower.model.validate import find_defect
 from reducelower.options import Settings, Target
-from reducelower.outcome import Outcome, Verdict, stopped
+from reducelower.outcome import Outcome, Verdict
 from reducelower.pipeline.diagnosis import what_is_wrong, what_is_wrong_with_source
+from reducelower.pipeline.outcomes import refused
 from reducelower.pipeline.raising import legalized_and_raised
 from reducelower.pipeline.soundness import repaired, what_would_help, without_dead
 from reducelower.pipeline.task import OnStep, Task
@@ -26,54 +26,23 @@ from reducelower.plan import Task as PlanTask
 if TYPE_CHECKING:
     from reducelower.verification import TestDataSet, Verification
 
-__all__ = ["convert_here", "failed", "refused", "with_details"]
+__all__ = ["convert"]
 
 
-def convert_here(
+def convert(
     task: Task,
     settings: Settings,
     *,
     on_step: OnStep | None = None,
     on_complete: Callable[[int, LoadedModel], object] | None = None,
 ) -> Outcome:
-    """Convert one local model, regardless of records; errors are in the outcome.
+    """Convert one local model, regardless of records.
 
     `on_complete` gets the descriptor of the complete output before the file gets its name, and the source model.
     """
-    source = None
-    begin = on_step or (lambda step, done, total: None)
-    try:
-        begin("read", 0, 0)
-        source = read_model(task.source)
-        return _convert(task, settings, source, begin, on_complete)
-    except Exception as error:
-        return failed(task.source, error, source)
-
-
-def failed(source: str, error: Exception, model: LoadedModel | None = None) -> Outcome:
-    """The outcome for a model that raised an exception; call it in the exception handler.
-
-    If the model is invalid, the outcome says so instead of reporting a fault of reducelower.
-    """
-    problems, status = describe(error, source)
-    if status == FAULT and model is not None and (defect := find_defect(model.model)):
-        return refused(source, defect)
-    refusals = error.refusals if isinstance(error, ConversionError) else ()
-    return Outcome(source, stopped(status), refusals=refusals, problems=problems)
-
-
-def refused(source: str, reason: str) -> Outcome:
-    """The outcome for a model that cannot be converted."""
-    return Outcome(source, "refused", problems=(f"{source}: {reason}",))
-
-
-def _convert(
-    task: Task,
-    settings: Settings,
-    source: LoadedModel,
-    on_step: OnStep,
-    on_complete: Callable[[int, LoadedModel], object] | None,
-) -> Outcome:
+    on_step = on_step or (lambda step, done, total: None)
+    on_step("read", 0, 0)
+    source = read_model(task.source)
     write_options: dict[str, Any] = {"source": source, "overwrite": settings.overwrite, "in_place": settings.in_place}
     resolve_destination(task.output, **write_options)
     external = source.is_partial
@@ -119,7 +88,7 @@ def _convert(
         plan = _with_losses(plan, source, converted)
     # The steps of the proof hold models, which should be freed now.
     outcome = Outcome(task.source, verdict, plan=replace(plan, steps=()), verification=verification)
-    outcome = with_details(outcome, settings, source, converted)
+    outcome = _with_details(outcome, settings, source, converted)
     if verification is not None and _stops(verification, strict=settings.strict):
         return _not_written(outcome, verification)
     if verdict == "fits" and settings.in_place:
@@ -190,7 +159,7 @@ def _not_written(outcome: Outcome, verification: Verification) -> Outcome:
     return replace(outcome, verdict=verdict, problems=(problem,))
 
 
-def with_details(outcome: Outcome, settings: Settings, source: LoadedModel, made: Document) -> Outcome:
+def _with_details(outcome: Outcome, settings: Settings, source: LoadedModel, made: Document) -> Outcome:
     """Add the parts of a report that need both models."""
     if not settings.details or outcome.plan is None:
         return outcome

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from onnx import ModelProto, TensorProto, parser
 
-from reducelower.batch import Settings, Task
+from reducelower.batch import Settings, Task, convert_file
 from reducelower.failures import describe
 from reducelower.options import Target
-from reducelower.pipeline.conversion import convert_here
 
 ABS = "g (float[2, 3] x) => (float[2, 3] y) { y = Abs (x) }"
 
@@ -93,5 +92,5 @@ def test_what_only_the_engine_stumbles_over_is_refused_too(tmp_path: Path, data:
 
     path = tmp_path / "model.onnx"
     path.write_bytes(data)
-    outcome = convert_here(Task(str(path), str(tmp_path / "out.onnx")), Settings(Target(13)), on_step=stumble)
+    outcome = convert_file(Task(str(path), str(tmp_path / "out.onnx")), Settings(Target(13)), on_step=stumble)
     assert (outcome.status, [phrase in problem for problem in outcome.problems]) == (1, [True])

@@ -10,9 +10,8 @@ from typing import Any
 import onnx
 import pytest
 
-from reducelower.batch import Outcome, Settings, Task
+from reducelower.batch import Outcome, Settings, Task, convert_file
 from reducelower.options import Target
-from reducelower.pipeline.conversion import convert_here
 
 Cli = Callable[..., Any]
 
@@ -48,7 +47,7 @@ INVALID = "Transpose <perm = [0, 0]>"
 
 def test_an_invalid_result_is_looked_at_once_more_before_it_is_written(model: Path) -> None:
     settings = Settings(Target(13), rules=with_a_wrong_rule(model, INVALID), validate=False)
-    outcome = convert_here(Task(str(model), str(model.parent / "out.onnx")), settings)
+    outcome = convert_file(Task(str(model), str(model.parent / "out.onnx")), settings)
     assert outcome.status == 1
     assert "the result is not valid" in outcome.problems[0]
     assert "please report" in outcome.problems[0]
@@ -62,7 +61,7 @@ def failing(model: Path, error: BaseException) -> Outcome:
         if step == "rewrite":
             raise error
 
-    return convert_here(Task(str(model), str(model.parent / "out.onnx")), Settings(Target(13)), on_step=fail)
+    return convert_file(Task(str(model), str(model.parent / "out.onnx")), Settings(Target(13)), on_step=fail)
 
 
 @pytest.mark.parametrize(

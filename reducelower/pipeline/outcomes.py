@@ -1,0 +1,42 @@
+"""The outcome of work on one model: whatever goes wrong is in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from reducelower.errors import ConversionError, UnreadableModelError
+from reducelower.failures import FAULT, describe
+from reducelower.files import read_model
+from reducelower.model.validate import find_defect
+from reducelower.outcome import Outcome, stopped
+
+__all__ = ["outcome_of", "refused"]
+
+
+def outcome_of(source: str, work: Callable[[], Outcome]) -> Outcome:
+    """Work on a model, and note how long it took; errors are in the outcome."""
+    start = time.monotonic()
+    try:
+        outcome = work()
+    except Exception as error:
+        problems, status = describe(error, source)
+        refusals = error.refusals if isinstance(error, ConversionError) else ()
+        outcome = Outcome(source, stopped(status), refusals=refusals, problems=problems)
+        if status == FAULT and (defect := _defect(source)):
+            outcome = refused(source, defect)
+    return replace(outcome, seconds=time.monotonic() - start)
+
+
+def refused(source: str, reason: str) -> Outcome:
+    """The outcome for a model that cannot be converted."""
+    return Outcome(source, "refused", problems=(f"{source}: {reason}",))
+
+
+def _defect(path: str) -> str:
+    """What is wrong with the model itself, so that its effect is not called a fault of reducelower."""
+    try:
+        return find_defect(read_model(path).model)
+    except UnreadableModelError:
+        return ""
