@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reducelower.batch.inputs import find_models, plan_outputs
-from reducelower.child import FORKS
 from reducelower.failures import SettingError
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome
@@ -127,6 +126,7 @@ def converting(settings: Settings) -> dict[str, Any]:
     again = None
     if settings.verify:
         # Forked processes have what is imported now.
+        from reducelower.child import FORKS
         from reducelower.verification.running.conditions import under
 
         again = under(isolates=True)(work) if FORKS else None  # onnxruntime may have ended the process

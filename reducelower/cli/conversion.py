@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeAlias
 
 from reducelower.batch.inputs import find_models, plan_outputs
 from reducelower.batch.many import check_file, converting, crashed, run_all, workers
-from reducelower.child import FORKS
 from reducelower.cli.progress import progress, steps
 from reducelower.cli.telling import check_report_paths, tell
 from reducelower.cli.text import full_text, short_text
@@ -101,7 +100,7 @@ def _outcomes(tasks: Sequence[Task], settings: Settings, options: Mapping[str, A
     """The outcome of each model, with a progress bar for many, or the steps of a single one."""
     how = converting(settings)
     if len(tasks) == 1 and not options["scheduler"]:
-        is_apart = FORKS and settings.verify
+        is_apart = how["again"] is not None  # a crash can be survived
         with steps(quiet=options["quiet"]) as on_step:
             outcomes = list(run_all(jobs=tasks, processes=1, is_apart=is_apart, on_step=on_step, **how))
         yield from outcomes  # after the steps have disappeared from the terminal
