@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reducelower.cli.console import problem, result
-from reducelower.cli.options import JSON_OPTION, option
+from reducelower.cli.options import option, takes
 from reducelower.cli.text import columns
 from reducelower.cli.types import OPERATOR, RULES, RUNTIME
 from reducelower.model.text import did_you_mean
@@ -27,16 +27,20 @@ _MOST_SHOWN = 3
 """The maximum number of wrong results shown for each rule and element type."""
 
 
-@click.command("rules")
-@click.argument("operator", type=OPERATOR, required=False)
-@option("--rules book_name", "The rule book.", type=RULES, default="spec", metavar="spec|stable|core|DIR")
-@option(
-    "--test folder",
-    "Verify what the rules of a folder of your own make of their operators; ends with 1 where one is wrong.",
-    type=RULES,
-    metavar="DIR",
+@click.command(
+    "rules",
+    params=takes(
+        click.Argument(["operator"], type=OPERATOR, required=False),
+        option("--rules book_name", "The rule book.", type=RULES, default="spec"),
+        option(
+            "--test folder",
+            "Verify what the rules of a folder of your own make of their operators; ends with 1 where one is wrong.",
+            type=RULES,
+            metavar="DIR",
+        ),
+        "--json",
+    ),
 )
-@JSON_OPTION
 def rules(operator: str | None, book_name: str, folder: str | None, as_json: bool) -> int:
     """List the rules of a rule book, or show those for one operator and what happens at its version boundaries.
 
@@ -119,9 +123,7 @@ def _trials(book: RuleBook, operator: str | None) -> Iterator[Trial]:
         yield from try_expansion(book, op_type)
 
 
-@click.command("targets")
-@click.argument("runtime", type=RUNTIME, required=False)
-@JSON_OPTION
+@click.command("targets", params=takes(click.Argument(["runtime"], type=RUNTIME, required=False), "--json"))
 def targets(runtime: Any, as_json: bool) -> int:
     """List the runtimes that models can be made right for, or say what is known of one.
 

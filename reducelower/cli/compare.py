@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reducelower.cli.options import (
-    JSON_OPTION,
-    NONEMPTY_OPTION,
-    QUIET_OPTION,
-    REPORT_OPTION,
-    VERIFICATION_OPTIONS,
-    option,
-    settings_of,
-    with_options,
-)
+from reducelower.cli.options import VERIFICATION, option, settings_of, takes
 from reducelower.cli.telling import check_report_paths, tell
 from reducelower.cli.text import full_text
 from reducelower.cli.types import FILE
@@ -33,24 +24,25 @@ if TYPE_CHECKING:
 __all__ = ["diff", "verify"]
 
 
-@click.command("verify")
-@click.argument("before", type=FILE, metavar="MODEL")
-@click.argument("after", type=FILE, metavar="[AFTER]", required=False)
-@with_options(
-    (*VERIFICATION_OPTIONS, NONEMPTY_OPTION, REPORT_OPTION),
-    option("--seed", "Seed for the values of the inputs.", type=click.IntRange(min=0), default=0, metavar="N"),
-    JSON_OPTION,
-)
-@option(
-    "--keep-failing",
-    "Write the smallest part of the models that shows their first difference to this folder, with what it is fed.",
-    type=FILE,
-    metavar="DIR",
-)
-@option("--allow-not-shown", "Exit with status 0 even if not everything could be compared, as long as nothing differs.")
-@QUIET_OPTION
-@option(
-    "-v --verbose", "Also say distances in ULP, what each part that differs gave, and inputs that show a difference."
+@click.command(
+    "verify",
+    params=takes(
+        click.Argument(["before"], type=FILE, metavar="MODEL"),
+        click.Argument(["after"], type=FILE, metavar="[AFTER]", required=False),
+        *(*VERIFICATION, "--assume-nonempty", "--report"),
+        option("--seed", "Seed for the values of the inputs.", type=click.IntRange(min=0), default=0, metavar="N"),
+        option(
+            "--keep-failing",
+            "Write the smallest part that shows the first difference to this folder, with what it is fed.",
+            type=FILE,
+            metavar="DIR",
+        ),
+        option(
+            "--allow-not-shown",
+            "Exit with status 0 even if not everything could be compared, as long as nothing differs.",
+        ),
+        *("--json", "--quiet", "--verbose"),
+    ),
 )
 def verify(before: str, after: str | None, **options: Any) -> int:
     """Run what differs between two models by itself, then both, and compare; or one model in several runtimes.
@@ -138,12 +130,14 @@ def _compare(paths: Sequence[str], on_step: OnStep, *, settings: Settings, optio
     return Outcome("", verdict, verification=found, details=details)
 
 
-@click.command("diff")
-@click.argument("before", type=FILE, metavar="A")
-@click.argument("after", type=FILE, metavar="B")
-@JSON_OPTION
-@REPORT_OPTION
-@QUIET_OPTION
+@click.command(
+    "diff",
+    params=takes(
+        click.Argument(["before"], type=FILE, metavar="A"),
+        click.Argument(["after"], type=FILE, metavar="B"),
+        *("--report", "--json", "--quiet"),
+    ),
+)
 def diff(before: str, after: str, **options: Any) -> int:
     """Say what differs between two models by structure: operators, attributes, constants, types, metadata.
 

@@ -8,26 +8,15 @@ from typing import Any
 import click
 
 from reducelower.cli.options import (
-    EXCLUDE_OPTION,
-    FOR_OPTION,
-    FORMAT_OPTION,
-    IR_VERSION_OPTION,
-    JSON_OPTION,
-    MODEL_OPTIONS,
-    MODELS,
-    OUTPUT_OPTIONS,
-    QUIET_OPTION,
-    REPAIR_OPTION,
-    REPORT_OPTION,
-    VERIFICATION_OPTIONS,
-    WITHOUT_OPTION,
-    WORKERS_OPTIONS,
-    Option,
-    conversion_options,
+    CONVERSION,
+    MODEL,
+    OUTPUT,
+    VERIFICATION,
+    WORKERS,
     option,
     settings_of,
+    takes,
     target_of,
-    with_options,
 )
 from reducelower.cli.types import OPERATOR, OPSET, RULES
 from reducelower.model.text import did_you_mean
@@ -36,24 +25,20 @@ from reducelower.options import Target
 __all__ = ["check", "convert", "expand", "raise_", "repair"]
 
 
-def _operators(text: str) -> Option:
-    return option("--op operators", text, type=OPERATOR, multiple=True)
-
-
-@click.command("convert")
-@with_options(
-    MODELS,
-    option("--opset", "Opset version to convert to.  [default with --for: whichever suits it]", type=OPSET),
-    FOR_OPTION,
-    OUTPUT_OPTIONS,
-    WITHOUT_OPTION,
-    option(
-        "--raise is_raised",
-        "Then fold what spells out a normalization or a composite reduction into that operator, as raise does.",
+@click.command(
+    "convert",
+    params=takes(
+        "models",
+        option("--opset", "Opset version to convert to.  [default with --for: whichever suits it]", type=OPSET),
+        *("--for", *OUTPUT, "--without"),
+        option(
+            "--raise is_raised",
+            "Then fold what spells out a normalization or a composite reduction into that operator, as raise does.",
+        ),
+        *("--rules", *CONVERSION),
+        option("--inline", "First copy local functions in place of their calls."),
+        *("--ir-version", "--repair", *VERIFICATION, "--report"),
     ),
-    conversion_options("stable"),
-    option("--inline", "First copy local functions in place of their calls."),
-    (IR_VERSION_OPTION, REPAIR_OPTION, *VERIFICATION_OPTIONS, REPORT_OPTION),
 )
 @click.pass_context
 def convert(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int:
@@ -81,13 +66,20 @@ def convert(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
     return convert_all("convert", models, settings, options)
 
 
-@click.command("expand")
-@with_options(
-    MODELS,
-    _operators("Operator to replace; repeatable.  [default: the composite Reduce operators]"),
-    OUTPUT_OPTIONS,
-    conversion_options("spec"),
-    (REPAIR_OPTION, *VERIFICATION_OPTIONS, REPORT_OPTION),
+@click.command(
+    "expand",
+    params=takes(
+        "models",
+        option(
+            "--op operators",
+            "Operator to replace; repeatable.  [default: the composite Reduce operators]",
+            type=OPERATOR,
+            multiple=True,
+        ),
+        *OUTPUT,
+        option("--rules", "Rule book that bodies come from.", type=RULES, default="spec"),
+        *(*CONVERSION, "--repair", *VERIFICATION, "--report"),
+    ),
 )
 def expand(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:
     """Replace composite Reduce operators by simpler ones, at the model's own opset version, and verify.
@@ -114,20 +106,27 @@ def expand(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
     return convert_all("expand", models, replace(settings_of(target, options), ir_version="keep"), options)
 
 
-@click.command("raise")
-@with_options(
-    MODELS,
-    _operators("Operator to raise to; repeatable.  [default: all that there are forms for]"),
-    OUTPUT_OPTIONS,
-    option(
-        "--rules",
-        "Folder of rules whose bodies are looked for, besides those that come with reducelower.",
-        type=RULES,
-        default="core",
-        show_default=False,
-        metavar="DIR",
+@click.command(
+    "raise",
+    params=takes(
+        "models",
+        option(
+            "--op operators",
+            "Operator to raise to; repeatable.  [default: all that there are forms for]",
+            type=OPERATOR,
+            multiple=True,
+        ),
+        *OUTPUT,
+        option(
+            "--rules",
+            "Folder of rules whose bodies are looked for, besides those that come with reducelower.",
+            type=RULES,
+            default="core",
+            show_default=False,
+            metavar="DIR",
+        ),
+        *(*MODEL, "--repair", *VERIFICATION, "--report"),
     ),
-    (*MODEL_OPTIONS, REPAIR_OPTION, *VERIFICATION_OPTIONS, REPORT_OPTION),
 )
 def raise_(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:
     """Fold primitive forms into the operators they spell out, and verify: the way back from expand.
@@ -154,8 +153,7 @@ def raise_(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
     return convert_all("raise", models, settings, options)
 
 
-@click.command("repair")
-@with_options(MODELS, OUTPUT_OPTIONS, MODEL_OPTIONS, VERIFICATION_OPTIONS, REPORT_OPTION)
+@click.command("repair", params=takes("models", *OUTPUT, *MODEL, *VERIFICATION, "--report"))
 def repair(models: tuple[str, ...], **options: Any) -> int:
     """Repair models that runtimes accept and the ONNX checker rejects, at their own opset version.
 
@@ -175,18 +173,14 @@ def repair(models: tuple[str, ...], **options: Any) -> int:
     return convert_all("repair", models, settings, options)
 
 
-@click.command("check")
-@with_options(
-    MODELS,
-    option("--opset", "Opset version that the models should have.  [default: the model's own]", type=OPSET),
-    FOR_OPTION,
-    WITHOUT_OPTION,
-    FORMAT_OPTION,
-    conversion_options("stable"),
-    (IR_VERSION_OPTION, REPORT_OPTION, EXCLUDE_OPTION, *WORKERS_OPTIONS),
-    JSON_OPTION,
-    QUIET_OPTION,
-    option("-v --verbose", "List every node that would be rewritten."),
+@click.command(
+    "check",
+    params=takes(
+        "models",
+        option("--opset", "Opset version that the models should have.  [default: the model's own]", type=OPSET),
+        *("--for", "--without", "--rules", *CONVERSION, "--ir-version"),
+        *("--exclude", *WORKERS, "--report", "--format", "--json", "--quiet", "--verbose"),
+    ),
 )
 @click.pass_context
 def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int:

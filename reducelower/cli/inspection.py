@@ -10,7 +10,7 @@ import click
 
 from reducelower.cli import console
 from reducelower.cli.console import shown
-from reducelower.cli.options import JSON_OPTION, MODELS, option, with_options
+from reducelower.cli.options import option, takes
 from reducelower.cli.text import columns, paragraph
 from reducelower.failures import DONE, REFUSED, describe
 from reducelower.model.text import counted
@@ -32,16 +32,18 @@ _KINDS = {
 """The words for each outcome, the worst first."""
 
 
-@click.command("inspect")
-@with_options(
-    MODELS,
-    option(
-        "--for names",
-        "Give the reasons for this runtime, such as opencv or opencv@4.12, in place of a line for each; repeatable.",
-        metavar="NAME",
-        multiple=True,
+@click.command(
+    "inspect",
+    params=takes(
+        "models",
+        option(
+            "--for names",
+            "Give the reasons for this runtime, such as opencv@4.12, in place of a line for each; repeatable.",
+            metavar="NAME",
+            multiple=True,
+        ),
+        "--json",
     ),
-    JSON_OPTION,
 )
 def inspect(models: tuple[str, ...], names: tuple[str, ...], as_json: bool) -> int:
     """Say what is in a model, which opset versions it can reach, and on which runtimes it runs.

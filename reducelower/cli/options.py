@@ -1,11 +1,10 @@
-"""Options that commands share."""
+"""Options that commands share, by their flags, and what they say together."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,116 +26,88 @@ from reducelower.cli.types import (
 if TYPE_CHECKING:
     from reducelower.options import Settings, Target
 
-__all__ = [
-    "EXCLUDE_OPTION",
-    "FORMAT_OPTION",
-    "FOR_OPTION",
-    "IR_VERSION_OPTION",
-    "JSON_OPTION",
-    "MODELS",
-    "MODEL_OPTIONS",
-    "NONEMPTY_OPTION",
-    "OUTPUT_OPTIONS",
-    "QUIET_OPTION",
-    "REPAIR_OPTION",
-    "REPORT_OPTION",
-    "VERIFICATION_OPTIONS",
-    "WITHOUT_OPTION",
-    "WORKERS_OPTIONS",
-    "Option",
-    "conversion_options",
-    "option",
-    "settings_of",
-    "target_of",
-    "with_options",
-]
-
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-Option: TypeAlias = Callable[[Any], Any]
-"""What `click.option` and `click.argument` return."""
+__all__ = ["CONVERSION", "MODEL", "OUTPUT", "VERIFICATION", "WORKERS", "option", "settings_of", "takes", "target_of"]
 
 _COUNT = click.IntRange(min=0)
 
+MODEL = ("--set-size", "--freeze-defaults", "--type", "--rank")
+"""Options for what the model does not state itself."""
 
-def option(flags: str, text: str, **how: Any) -> Option:
+CONVERSION = ("--without-type", "--domain", "--assume-nonempty", *MODEL)
+"""Options for what is written, besides the target."""
+
+WORKERS = ("--jobs", "--scheduler")
+"""Options for who does the work."""
+
+OUTPUT = (
+    *("--output", "--output-dir", "--in-place", "--exclude", "--force", "--external-data", "--verify", *WORKERS),
+    *("--resume", "--format", "--json", "--quiet", "--verbose"),
+)
+"""Options for outputs and messages."""
+
+VERIFICATION = (
+    *("--dim", "--input", "--test-data", "--runtime", "--provider", "--tolerance", "--verify-budget"),
+    *("--verify-memory", "--cache", "--verify-strict"),
+)
+"""Options for verification."""
+
+
+def takes(*wanted: str | click.Parameter) -> list[click.Parameter]:
+    """The parameters of a command: shared ones by their flags, and its own; its help lists them in this order."""
+    return [_SHARED[each] if isinstance(each, str) else each for each in wanted]
+
+
+def option(flags: str, text: str, **how: Any) -> click.Option:
     """An option by its flags, and the name of its parameter if that is another, with spaces between them.
 
     Without anything else it takes no value. Help shows the default that a value has.
     """
     said = {"show_default": how.get("default", "") != "", **how} if how else {"is_flag": True}
-    return click.option(*flags.split(), help=text, **said)
+    return click.Option(flags.split(), help=text, **said)
 
 
-def _pairs(flags: str, text: str, pairs: Pairs) -> Option:
+def _pairs(flags: str, text: str, pairs: Pairs) -> click.Option:
     def mapping(ctx: click.Context, param: click.Parameter, given: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
         return dict(given)
 
     return option(flags, text, type=pairs, multiple=True, callback=mapping)
 
 
-def with_options(*groups: Option | Sequence[Option]) -> Callable[[Decorated], Decorated]:
-    """Give a command options, alone and in groups; its help lists them in this order."""
-    each = [option for group in groups for option in ([group] if callable(group) else group)]
-    return lambda function: functools.reduce(lambda inner, option: option(inner), reversed(each), function)
-
-
-MODELS = click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
-WITHOUT_OPTION = option("--without", "Operator that must not remain; repeatable.", type=OPERATOR, multiple=True)
-FOR_OPTION = option(
-    "--for for_runtimes",
-    "Runtime the model is for, such as openvino or onnxruntime@1.16: what it gets wrong or refuses is rewritten; "
-    "repeat for a model that is right on all of them.",
-    type=RUNTIME,
-    multiple=True,
-)
-NONEMPTY_OPTION = option(
-    "--assume-nonempty",
-    "No dimension is 0 when the model runs: write nothing that asks for it, and try no such inputs.",
-)
-REPAIR_OPTION = option(
-    "--repair", "First repair what runtimes accept and the checker rejects, as the command repair does."
-)
-IR_VERSION_OPTION = option(
-    "--ir-version",
-    "IR version of the output; auto is the one that goes with the opset version.",
-    type=IR_VERSION,
-    default="auto",
-)
-REPORT_OPTION = option(
-    "--report reports",
-    "Write a report: .html to look at, .md for a pull request, .xml (JUnit) or .json; repeatable.",
-    type=FILE,
-    multiple=True,
-)
-QUIET_OPTION = option("-q --quiet", "Print errors only; the exit status gives the answer.")
-JSON_OPTION = option(
-    "--json as_json",
-    "Print JSON on standard output, an object per model (or runtime, or rule), as the report's schema describes it.",
-)
-FORMAT_OPTION = option(
-    "--format form",
-    "Report for people, or problems as GitHub annotations.",
-    type=click.Choice(["text", "github"]),
-    default="text",
-)
-EXCLUDE_OPTION = option(
-    "--exclude exclude",
-    "Leave out models whose path matches, such as 'models/old/**' or '*_int8.onnx'; repeatable.",
-    metavar="GLOB",
-    multiple=True,
-)
-
-WORKERS_OPTIONS: Sequence[Option] = (
-    option("--jobs", "Processes for many models.", type=click.IntRange(min=1), default=1, metavar="N"),
+_ALL = (
+    click.Argument(["models"], nargs=-1, required=True, type=FILE, metavar="MODEL..."),
+    # What to convert to
+    option("--without", "Operator that must not remain; repeatable.", type=OPERATOR, multiple=True),
     option(
-        "--scheduler",
-        "Dask cluster that does the work; its workers must see the same files.",
-        metavar="tcp://HOST:PORT",
+        "--for for_runtimes",
+        "Runtime the model is for, such as openvino or onnxruntime@1.16: what it gets wrong or refuses is rewritten; "
+        "repeat for a model that is right on all of them.",
+        type=RUNTIME,
+        multiple=True,
     ),
-)
-"""Options for who does the work."""
-
-MODEL_OPTIONS: Sequence[Option] = (
+    option(
+        "--ir-version",
+        "IR version of the output; auto is the one that goes with the opset version.",
+        type=IR_VERSION,
+        default="auto",
+    ),
+    option(
+        "--without-type without_types",
+        "Element type that added nodes must not use, such as double.",
+        type=ELEMENT_TYPE,
+        multiple=True,
+    ),
+    option("--rules", "Rule book that bodies come from.", type=RULES, default="stable"),
+    _pairs(
+        "--domain domains",
+        "Version that another domain comes to by rules of your own; 0 for no node of it.",
+        Pairs("NAME=N", _COUNT),
+    ),
+    option(
+        "--assume-nonempty",
+        "No dimension is 0 when the model runs: write nothing that asks for it, and try no such inputs.",
+    ),
+    option("--repair", "First repair what runtimes accept and the checker rejects, as the command repair does."),
+    # What the model does not state
     _pairs("--set-size set_sizes", "Size that takes the place of its name in the model.", Pairs("NAME=N", _COUNT)),
     option("--freeze-defaults", "Treat initializers that are also graph inputs as constants."),
     _pairs(
@@ -149,31 +120,8 @@ MODEL_OPTIONS: Sequence[Option] = (
         "Rank of a value, if the model states none.",
         Pairs("NAME=N", click.IntRange(min=0, max=LARGEST_RANK)),
     ),
-)
-"""Options for what the model does not state itself."""
-
-
-def conversion_options(default_rules: str) -> Sequence[Option]:
-    """Options for the rules, and for what the model does not state itself."""
-    return (
-        option(
-            "--without-type without_types",
-            "Element type that added nodes must not use, such as double.",
-            type=ELEMENT_TYPE,
-            multiple=True,
-        ),
-        option("--rules", "Rule book that bodies come from.", type=RULES, default=default_rules),
-        _pairs(
-            "--domain domains",
-            "Version that another domain comes to by rules of your own; 0 for no node of it.",
-            Pairs("NAME=N", _COUNT),
-        ),
-        NONEMPTY_OPTION,
-        *MODEL_OPTIONS,
-    )
-
-
-VERIFICATION_OPTIONS: Sequence[Option] = (
+    # Verification
+    click.Option(["--verify/--no-verify"], default=True, help="Run both models and compare.  [default: verify]"),
     _pairs("--dim dims", "Size of a symbolic dimension for verification.", Pairs("NAME=N", _COUNT)),
     _pairs("--input inputs", "Value of an input for verification, or a file of values by name.", INPUT_FILE),
     option(
@@ -214,20 +162,22 @@ VERIFICATION_OPTIONS: Sequence[Option] = (
         default=1.0,
         metavar="GB",
     ),
-    click.option(
-        "--cache/--no-cache",
+    click.Option(
+        ["--cache/--no-cache"],
         default=True,
         help="Keep what held in the user's cache folder, or in $REDUCELOWER_CACHE, for later runs.  [default: cache]",
     ),
     option("--verify-strict strict", "Fail if anything is not shown to be equivalent, in every runtime."),
-)
-"""Options for verification."""
-
-OUTPUT_OPTIONS: Sequence[Option] = (
+    # Outputs
     option("-o --output", "Output file.", type=FILE, metavar="OUT"),
     option("--output-dir", "Folder for the outputs of many models.", type=FILE, metavar="DIR"),
     option("--in-place", "Replace the inputs."),
-    EXCLUDE_OPTION,
+    option(
+        "--exclude exclude",
+        "Leave out models whose path matches, such as 'models/old/**' or '*_int8.onnx'; repeatable.",
+        metavar="GLOB",
+        multiple=True,
+    ),
     option("--force overwrite", "Replace existing outputs."),
     option(
         "--external-data",
@@ -236,17 +186,36 @@ OUTPUT_OPTIONS: Sequence[Option] = (
         type=click.Choice(["copy", "keep"]),
         default="copy",
     ),
-    click.option("--verify/--no-verify", default=True, help="Run both models and compare.  [default: verify]"),
-    *WORKERS_OPTIONS,
+    option("--jobs", "Processes for many models.", type=click.IntRange(min=1), default=1, metavar="N"),
+    option(
+        "--scheduler",
+        "Dask cluster that does the work; its workers must see the same files.",
+        metavar="tcp://HOST:PORT",
+    ),
     option(
         "--resume", "Keep records beside the outputs, and skip what an earlier run made of the same model and options."
     ),
-    FORMAT_OPTION,
-    JSON_OPTION,
-    option("-q --quiet", "Print errors only."),
-    option("-v --verbose", "List every rewritten node."),
+    # What is said
+    option(
+        "--report reports",
+        "Write a report: .html to look at, .md for a pull request, .xml (JUnit) or .json; repeatable.",
+        type=FILE,
+        multiple=True,
+    ),
+    option(
+        "--format form",
+        "Report for people, or problems as GitHub annotations.",
+        type=click.Choice(["text", "github"]),
+        default="text",
+    ),
+    option(
+        "--json as_json",
+        "Print JSON on standard output, an object per model, as the report's schema describes it.",
+    ),
+    option("-q --quiet", "Print errors only; the exit status gives the answer."),
+    option("-v --verbose", "Say more: each rewritten node, distances in ULP, inputs that show a difference."),
 )
-"""Options for outputs and messages."""
+_SHARED: Mapping[str, click.Parameter] = {max(each.opts, key=len): each for each in _ALL}
 
 
 def target_of(options: Mapping[str, Any], ctx: click.Context) -> Target:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from reducelower.cli.console import message, result
-from reducelower.cli.options import JSON_OPTION, option
+from reducelower.cli.options import option, takes
 from reducelower.cli.telling import check_place
 from reducelower.cli.types import FILE, OPERATOR, POSITIVE, RUNTIME
 from reducelower.failures import DONE, SettingError
@@ -30,49 +30,54 @@ __all__ = ["command"]
 Result = TypeVar("Result")
 
 
-@click.command("probe")
-@click.argument("models", nargs=-1, type=FILE, metavar="[MODEL]...")
-@option("--runtime", "A runtime that reducelower has an adapter for.", metavar="NAME")
-@option(
-    "--python function", "A function from model bytes and {name: array} to a list of arrays.", metavar="MODULE:FUNCTION"
+@click.command(
+    "probe",
+    params=takes(
+        click.Argument(["models"], nargs=-1, type=FILE, metavar="[MODEL]..."),
+        option("--runtime", "A runtime that reducelower has an adapter for.", metavar="NAME"),
+        option(
+            "--python function",
+            "A function from model bytes and {name: array} to a list of arrays.",
+            metavar="MODULE:FUNCTION",
+        ),
+        option(
+            "--command template",
+            "A command with the placeholders {model}, {inputs} and {outputs}; the last two are .npz files.",
+            metavar="COMMAND",
+        ),
+        option("--interpreter", "The Python that has the runtime; it needs numpy.", metavar="PYTHON"),
+        option(
+            "--known",
+            "With MODELs: the target whose facts are the start.  [default: that of the runtime]",
+            type=RUNTIME,
+        ),
+        option("--name", "Name of the target.  [default: that of the runtime, or of the output file]", type=str),
+        option("--runtime-version version", "Version of the runtime, if the runtime does not say it.", type=str),
+        option("-o --output", "The target file to write.", required=True, type=FILE, metavar="FILE.toml"),
+        option(
+            "--keep-failing kept",
+            "With MODELs: write the smallest failing part of each here, with its inputs as .npz.",
+            metavar="FOLDER",
+        ),
+        option("--results", "Keep every result here, and go on from what is there already.", metavar="FILE.jsonl"),
+        option("--op operators", "Operator to try; repeatable.  [default: all]", type=OPERATOR, multiple=True),
+        option(
+            "--time-limit",
+            "Time for one model; taking longer is a finding.",
+            type=POSITIVE,
+            default=60.0,
+            metavar="SECONDS",
+        ),
+        option(
+            "--tolerance",
+            "How far floating-point results may be off: 4e-3 for what computes in float16.  [default: by element type]",
+            type=POSITIVE,
+            metavar="RELATIVE",
+        ),
+        option("--force", "Replace an existing target file."),
+        *("--json", "--quiet"),
+    ),
 )
-@option(
-    "--command template",
-    "A command with the placeholders {model}, {inputs} and {outputs}; the last two are .npz files.",
-    metavar="COMMAND",
-)
-@option("--interpreter", "The Python that has the runtime; it needs numpy.", metavar="PYTHON")
-@option(
-    "--known",
-    "With MODELs: the target whose facts are the start.  [default: that of the runtime]",
-    type=RUNTIME,
-)
-@option("--name", "Name of the target.  [default: that of the runtime, or of the output file]", type=str)
-@option("--runtime-version version", "Version of the runtime, if the runtime does not say it.", type=str)
-@option("-o --output", "The target file to write.", required=True, type=FILE, metavar="FILE.toml")
-@option(
-    "--keep-failing kept",
-    "With MODELs: write the smallest failing part of each here, with its inputs as .npz.",
-    metavar="FOLDER",
-)
-@option("--results", "Keep every result here, and go on from what is there already.", metavar="FILE.jsonl")
-@option("--op operators", "Operator to try; repeatable.  [default: all]", type=OPERATOR, multiple=True)
-@option(
-    "--time-limit",
-    "Time for one model; taking longer is a finding.",
-    type=POSITIVE,
-    default=60.0,
-    metavar="SECONDS",
-)
-@option(
-    "--tolerance",
-    "How far floating-point results may be off: 4e-3 for what computes in float16.  [default: by element type]",
-    type=POSITIVE,
-    metavar="RELATIVE",
-)
-@option("--force", "Replace an existing target file.")
-@JSON_OPTION
-@option("-q --quiet", "Print errors only.")
 def command(**options: Any) -> int:
     """Find out by measurement what a runtime gets right, and write it as a target file.
 
