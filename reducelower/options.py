@@ -72,7 +72,8 @@ class Target:
             from reducelower.runtimes import load_runtime
 
             object.__setattr__(self, "runtime", load_runtime(self.runtime))
-        check_arguments(opset=self.opset)
+        if self.opset is not None:  # the check imports onnx, which help does not need
+            check_arguments(opset=self.opset)
         object.__setattr__(self, "without", name_set("without", self.without))
         object.__setattr__(self, "without_types", name_set("without_types", self.without_types))
         object.__setattr__(self, "domains", domain_versions(self.domains))
