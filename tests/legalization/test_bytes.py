@@ -275,21 +275,6 @@ def test_many_nodes_of_a_kind_get_readable_names() -> None:
     assert [node.name for node in expanded.graph.node[1::2]] == [f"norm{n}" for n in range(12)]
 
 
-def test_initializers_of_ir_version_3_are_inputs_no_more() -> None:
-    model = parser.parse_model(
-        """
-        <ir_version: 3, opset_import: ["" : 7]>
-        g (float[2, 3] x, float[3] scale) => (float[2, 1] y) <float[3] scale = {1, 2, 3}>
-        { scaled = Mul (x, scale)  y = ReduceMean <axes = [1]> (scaled) }
-        """
-    )
-    data = model.SerializeToString()
-    for convert in (reducelower.convert_version(data, 18), reducelower.convert_version(data, 13)):
-        converted = ModelProto.FromString(convert)
-        checker.check_model(converted, full_check=True)
-        assert [value.name for value in converted.graph.input] == ["x"]
-
-
 def test_damaged_bytes_are_no_model() -> None:
     data = sample().SerializeToString()
     for damaged in (data[: len(data) // 2], b"\xff" * 100, b"PK\x03\x04" + bytes(40)):

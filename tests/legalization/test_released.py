@@ -56,21 +56,3 @@ def test_they_leave_where_repair_has_to_raise_the_ir_version() -> None:
     assert mended.model.ir_version >= 4
     assert _inputs(mended.model) == ["x"]
     assert any("left the graph inputs" in said for said in mended.done)
-
-
-@pytest.mark.parametrize("target", [11, 13, 17, 18])
-@pytest.mark.parametrize("sizes", ["an initializer that is an input", "a node"])
-def test_inference_reads_what_is_written_in_their_stead(sizes: str, target: int) -> None:
-    """Split of opset 1 takes its sizes as a second input, of the type of the first."""
-    is_node = sizes == "a node"
-    source = parser.parse_model(
-        f"""<ir_version: 3, opset_import: ["": 1]>
-        g (float[6,4] x{"" if is_node else ", float[2] s"}) => (float[2,4] y, float[4,4] z)
-        {"" if is_node else "<float[2] s = {2, 4}>"}
-        {{ {"s = Constant <value = float[2] {2, 4}> ()" if is_node else ""} y, z = Split <axis = 0> (x, s) }}"""
-    )
-    made = reducelower.convert_version(source, target)
-    checker.check_model(made, full_check=True)
-    x = W[:6, :4]
-    for found, expected in zip(yields(made, {"x": x}), (x[:2], x[2:]), strict=True):
-        np.testing.assert_array_equal(found, expected)

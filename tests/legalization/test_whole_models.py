@@ -10,8 +10,6 @@ from onnx import helper, numpy_helper
 
 from reducelower import ConversionError, Target, check, legalize, load_runtime
 from reducelower.conformance.feature_cases import feature_cases
-from reducelower.legalization.whole.features import inlined
-from reducelower.model.document import Document
 from tests.models import yields
 from tests.runtimes.toaster import runtime
 
@@ -47,25 +45,6 @@ def test_a_feature_without_a_remedy_is_refused_with_a_hint(feature: str) -> None
     assert all(refusal.hint for refusal in caught.value.refusals)
 
 
-def test_known_sequences_are_taken_apart_for_a_runtime_without_them() -> None:
-    text = (
-        '<ir_version: 8, opset_import: ["": 18]> g (float[2,3] x, float[2,3] z) => (float[2,3] y) '
-        "{ s = SequenceConstruct (x, z) i = Constant <value = int64 {1}> () y = SequenceAt (s, i) }"
-    )
-    made = legalize(onnx.parser.parse_model(text), toaster("sequences")).model
-    assert [node.op_type for node in made.graph.node] == ["Constant", "Identity"]
-    assert made.graph.node[1].input == ["z"]
-
-
-def test_sequences_of_unknown_tensors_are_refused_by_a_runtime_without_them() -> None:
-    text = (
-        '<ir_version: 8, opset_import: ["": 18]> g (float[2,3] x, int64 i) => (float[a,3] y) '
-        "{ s = SequenceConstruct (x, x) y = SequenceAt (s, i) }"
-    )
-    with pytest.raises(ConversionError, match="sequence operator 'SequenceConstruct' and 1 more"):
-        legalize(onnx.parser.parse_model(text), toaster("sequences"))
-
-
 @pytest.mark.parametrize("feature", sorted(CASES))
 def test_a_model_without_what_a_fact_is_about_stays_as_it_is(feature: str) -> None:
     text = '<ir_version: 8, opset_import: ["": 18]> g (float[2,3] x) => (float[2,3] y) { y = Neg (x) }'
@@ -84,19 +63,6 @@ def test_values_stored_as_raw_data_are_the_same(element_type: str) -> None:
     (attribute,) = made.attribute
     assert attribute.t.raw_data and not attribute.t.int32_data
     np.testing.assert_array_equal(numpy_helper.to_array(attribute.t), numpy_helper.to_array(given))
-
-
-def test_a_function_is_copied_with_the_defaults_of_its_attributes() -> None:
-    text = (
-        '<ir_version: 10, opset_import: ["": 18, "own": 1]> g (float[3] x) => (float[3] y) { y = own.Slope (x) }'
-        '<domain: "own", opset_import: ["": 18]> Slope <alpha: float = 0.5> (x) => (y)'
-        "{ y = LeakyRelu <alpha: float = @alpha> (x) }"
-    )
-    made = inlined(Document.of_message(onnx.parser.parse_model(text))).document.message
-    x = np.array([-2, 0, 3], np.float32)
-    (found,) = onnxruntime.InferenceSession(made.SerializeToString()).run(None, {"x": x})
-    np.testing.assert_array_equal(found, [-1, 0, 3])
-    assert not made.functions
 
 
 def test_a_model_may_be_changed_in_place() -> None:

@@ -89,3 +89,18 @@ def test_no_place_is_written_twice_whose_order_is_open() -> None:
         places = Role("places", "x", is_distinct=True).values((2, 3, 5), (6, 2), rng)
         assert places is not None
         assert len({(one % 2, two % 3) for one, two in places.tolist()}) == 6
+
+
+@pytest.mark.parametrize(("shape", "count"), [((2,), 5), ((3,), 7), ((1,), 4), ((2,), 0), ((4,), 2)])
+def test_parts_are_sizes_that_make_up_the_length(shape: tuple[int, ...], count: int) -> None:
+    role, rng = Role("parts", "x", -1), np.random.default_rng(0)
+    drawn = [role.values((3, count), shape, rng) for _ in range(20)]
+    assert all(
+        parts is not None and parts.shape == shape and parts.sum() == count and parts.min() >= 0 for parts in drawn
+    )
+
+
+def test_a_share_is_more_than_none_and_less_than_all() -> None:
+    shares = Role("share", "x").values((2, 3), (50,), np.random.default_rng(0))
+    assert shares is not None
+    assert ((shares > 0) & (shares < 1)).all()

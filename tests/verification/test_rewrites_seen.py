@@ -117,19 +117,6 @@ def test_a_fault_in_the_result_is_seen(fault: str) -> None:
     assert not closes(source, faulty, made.plan)
 
 
-def test_a_loop_in_a_loop_has_a_counter_of_its_own() -> None:
-    def counting(counter: str) -> ModelProto:
-        return model(
-            "g (int64 n, bool k, int64 x) => (int64 y) { y = Loop (n, k, x) "
-            "<body = outer (int64 i, bool c, int64 s) => (bool go, int64 t) { go = Identity (c)  t = Loop (n, c, s) "
-            "<body = inner (int64 j, bool d, int64 u) => (bool on, int64 v) "
-            f"{{ on = Identity (d)  v = Add (u, {counter}) }}> }}> }}"
-        )
-
-    assert not claims(counting("j"), counting("j"), None)
-    assert claims(counting("j"), counting("i"), None)
-
-
 def test_a_wrong_rewrite_that_rests_on_contents_is_different_outside_of_functions() -> None:
     """Only what a function is given is unknown to it: in the main graph, what computes the contents stands beside."""
     source = model(

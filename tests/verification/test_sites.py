@@ -6,7 +6,7 @@ from onnx import TensorProto, helper, parser
 
 from reducelower import expand
 from reducelower.recompose.run import raise_with_plan
-from reducelower.verification import verify
+from reducelower.verification import verify, verify_regions
 from tests.models import model
 
 from .planned import rewrite
@@ -40,6 +40,14 @@ def test_whole_models_and_sites_give_one_verdict() -> None:
     assert len(found.sites) == 1
     assert steps == [(1, 1)]
     assert "the rewrite also holds by itself" in str(found)
+
+
+def test_what_is_drawn_of_few_elements_is_random_though_many_draws_are_the_same() -> None:
+    graph = "g (float[2] x, float r) => (float[2] y) <bool t = {1}> { %s }"
+    source = model(graph % "y = Dropout (x, r, t)", 13)
+    other = model(graph % "n = Neg (x)  d = Dropout (n, r, t)  y = Neg (d)", 13)
+    (found,) = verify_regions(source, other).findings
+    assert (found.status, "draws random numbers" in found.reason) == ("not run", True), found
 
 
 def test_a_count_may_rest_on_sizes_that_value_info_leaves_open() -> None:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, helper, numpy_helper
 
 from reducelower.difference import difference
 from reducelower.verification import verify
+from tests.models import model
 
 
 def sparse(values: Sequence[float], places: Sequence[int], size: int = 4) -> ModelProto:
@@ -37,9 +38,7 @@ def of_constant(values: Sequence[float], places: Sequence[int]) -> ModelProto:
 
 
 def product(size: int) -> ModelProto:
-    rows = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, size]) for name in "xy"]
-    graph = helper.make_graph([helper.make_node("Mul", ["x", "s"], ["y"])], "g", rows[:1], rows[1:])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    return model(f"(float[2,{size}] x) => (float[2,{size}] y) {{ y = Mul (x, s) }}")
 
 
 SAME = {
@@ -76,15 +75,9 @@ def test_what_differs_is_told_by_the_values_of_the_model(other: str, values: int
 
 def looked_up(value: float) -> ModelProto:
     """Elements of a sparse vector that is too large to be made dense, only to look at it."""
-    made = sparse([1, value], [0, 2], (1 << 24) + 1)
-    graph = helper.make_graph(
-        [helper.make_node("Gather", ["s", "i"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("i", TensorProto.INT64, [3])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])],
-        sparse_initializer=made.graph.sparse_initializer,
-    )
-    return helper.make_model(graph, opset_imports=made.opset_import, ir_version=8)
+    made = model("(int64[3] i) => (float[3] y) { y = Gather (s, i) }")
+    made.graph.sparse_initializer.extend(sparse([1, value], [0, 2], (1 << 24) + 1).graph.sparse_initializer)
+    return made
 
 
 def test_what_is_too_large_to_be_made_dense_is_the_same_on_both_sides_or_not_shown() -> None:
