@@ -58,3 +58,17 @@ def test_the_misspelled_default_direction_is_spelled_out(target: int) -> None:
     result = converted(given, target)
     assert [a.s for a in result.graph.node[0].attribute if a.name == "direction"] == [b"forward"]
     assert operators(result) == ["GRU"]
+
+
+@pytest.mark.parametrize("op_type", sorted(GATES))
+def test_the_sequence_of_results_was_asked_for_below_7(op_type: str) -> None:
+    gates = GATES[op_type] * 3
+    given = model(
+        f"""(float[5,2,4] x, float[1,{gates},4] w, float[1,{gates},3] r) => (float[5,1,2,3] y)
+        {{ y = {op_type} <direction = "forward", hidden_size = 3> (x, w, r) }}""",
+        7,
+        3,
+    )
+    down = converted(given, 6)
+    assert [a.i for a in down.graph.node[0].attribute if a.name == "output_sequence"] == [1]
+    assert converted(down, 7).graph == given.graph

@@ -16,14 +16,12 @@ from tools.fuzz.comparing import difference
 from tools.fuzz.gaps import facts_of, gap_of, is_single
 from tools.fuzz.runtimes import RUNTIMES, Outcome, run
 
-__all__ = ["FINDINGS", "Verdict", "judge"]
+__all__ = ["FINDINGS", "Verdict", "judge", "judge_source"]
 
-FINDINGS = frozenset({"crash", "invalid", "changed input", "not idempotent", "fails", "wrong", "death", "hang"})
+FINDINGS = frozenset({"crash", "invalid", "changed input", "not idempotent", "fails", "wrong", "death"})
 """The kinds of verdict that need a fix, in the package or in `known_gaps.toml`."""
-
 _RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"})
 """Operators with random results; Bernoulli and Dropout are drawn so that their results are certain."""
-
 
 _SINGLE = frozenset({"Attention", "GroupNormalization", "LayerNormalization", "RMSNormalization"})
 """Operators with an attribute for the precision of the computation, which is single by default."""
@@ -53,20 +51,12 @@ class Verdict:
         return self.kind in FINDINGS
 
 
-def judge(case: Case, *, reached: Callable[[str], None] = lambda stage: None) -> Verdict:
-    """Convert a case, run source and result, and compare their outputs.
-
-    Args:
-        case: the case; its model is not changed.
-        reached: called with the stage that begins, ``source`` or ``result``, because a runtime may crash.
-    """
-    reached("source")
-    problem = _invalid(case.model)
+def judge(case: Case) -> Verdict:
+    """Convert a case, run source and result, and compare their outputs; the model of the case is not changed."""
+    problem, wanted = judge_source(case)
     if problem:
         return Verdict("invalid source", problem)
     before = case.model.SerializeToString(deterministic=True)
-    wanted = _outcomes(case.model, case.feeds)
-    reached("result")
     try:
         made = case.action.apply(case.model)
     except ConversionError as refused:
@@ -84,6 +74,12 @@ def judge(case: Case, *, reached: Callable[[str], None] = lambda stage: None) ->
         reasons = "; ".join(f"{name}: {outcome.error}" for name, outcome in wanted.items())
         return unsteady or Verdict("no judge", reasons)
     return _compared(wanted, _outcomes(made, case.feeds), _comparison(case))
+
+
+def judge_source(case: Case) -> tuple[str, Mapping[str, Outcome]]:
+    """What is invalid in the source of a case, or empty, and what each runtime makes of it."""
+    problem = _invalid(case.model)
+    return problem, {} if problem else _outcomes(case.model, case.feeds)
 
 
 def _invalid(model: ModelProto) -> str:

@@ -99,24 +99,19 @@ def _in_if(placed: Placed, nodes: list[NodeProto], outputs: list[str], types: li
 
 
 def _in_loop(placed: Placed, nodes: list[NodeProto], outputs: list[str], types: list[str]) -> None:
+    """A loop of two steps, which also carries a value: below opset 11 it must."""
     body = _subgraph(
-        [*nodes, helper.make_node("Identity", ["go"], ["on"])], ["on", *outputs], ["tensor(bool)", *types], "body"
+        [*nodes, *(helper.make_node("Identity", [name], [f"{name}_on"]) for name in ("go", "carried"))],
+        ["go_on", "carried_on", *outputs],
+        ["tensor(bool)", "tensor(float)", *types],
+        "body",
     )
-    body.input.append(helper.make_tensor_value_info("step", TensorProto.INT64, []))
-    body.input.append(helper.make_tensor_value_info("go", TensorProto.BOOL, []))
-    if placed.opset < 11:  # a Loop must carry a value
-        body.input.append(helper.make_tensor_value_info("carried", TensorProto.FLOAT, []))
-        body.node.append(helper.make_node("Identity", ["carried"], ["carried_on"]))
-        body.output.insert(1, helper.make_tensor_value_info("carried_on", TensorProto.FLOAT, []))
-    own = outputs[0]
-    names = [f"{own}_count", f"{own}_first"]
-    made = [value_name("loop", name) for name in outputs]
-    placed.initializers.append(numpy_helper.from_array(np.array(2), names[0]))
-    placed.initializers.append(numpy_helper.from_array(np.array(True), names[1]))
-    if placed.opset < 11:
-        names, made = [*names, f"{own}_start"], [f"{own}_last", *made]
-        placed.initializers.append(numpy_helper.from_array(np.array(1, np.float32), names[2]))
-    placed.nodes.append(helper.make_node("Loop", names, made, body=body))
+    starts = {"step": np.array(2), "go": np.array(True), "carried": np.array(1, np.float32)}
+    for name, value in starts.items():
+        body.input.append(helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), []))
+        placed.initializers.append(numpy_helper.from_array(value, f"{outputs[0]}_{name}"))
+    made = [f"{outputs[0]}_last", *(value_name("loop", name) for name in outputs)]
+    placed.nodes.append(helper.make_node("Loop", [f"{outputs[0]}_{name}" for name in starts], made, body=body))
 
 
 def _in_scan(placed: Placed, nodes: list[NodeProto], outputs: list[str], types: list[str]) -> None:

@@ -1,22 +1,24 @@
-"""Run cases in another process, which is started again after the case that crashed it."""
+"""Run cases in another process, because a runtime may crash on one."""
 
 from __future__ import annotations
 
-import json
-import queue
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Any
+from functools import partial
 
-__all__ = ["Result", "results"]
+from reducelower.batch.processes import run_in_processes
+from tools.fuzz.drawing import NotDrawableError
+from tools.fuzz.generating import generate
+from tools.fuzz.judging import judge, judge_source
+from tools.fuzz.showing import shown
+from tools.fuzz.shrinking import shrink
+from tools.node_cases import cases
 
-_ROOT = Path(__file__).resolve().parents[2]
-_SECONDS = 120
-"""Seconds that a stage of one case may take; a busy machine needs a multiple of the usual second."""
+__all__ = ["Result", "results", "survived"]
+
+_SECONDS = 240
+"""Seconds that a case may take; a busy machine needs a multiple of the usual second."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Result:
 
     Attributes:
         number: its number in the seed.
-        kind: a kind of verdict, ``not drawn``, ``source ends the process``, ``death`` or ``hang``.
+        kind: a kind of verdict, ``not drawn``, ``source ends the process`` or ``death``.
         detail: more about it.
         name: a description of the case.
         text: the smallest case that shows a finding.
@@ -38,9 +40,7 @@ class Result:
     text: str = ""
 
 
-def results(
-    kind: str, seed: int, start: int, count: int, *, shrinks: bool = True, python: str = sys.executable
-) -> Iterator[Result]:
+def results(kind: str, seed: int, start: int, count: int, *, shrinks: bool = True) -> Iterator[Result]:
     """Run cases one after another and yield their outcomes.
 
     Args:
@@ -49,55 +49,43 @@ def results(
         start: number of the first.
         count: how many.
         shrinks: whether to look for a smaller case after a finding.
-        python: the interpreter that runs them.
     """
-    number, stop = start, start + count
-    while number < stop:
-        for result in _until_it_ends(python, kind, seed, number, stop, shrinks=shrinks):
-            yield result
-            number = result.number + 1
+    cases()  # read once, so that every process that is forked has them
+    work = partial(_result, kind, seed, shrinks=shrinks)
+    return survived(work, partial(_source_alone, kind, seed), range(start, start + count))
 
 
-def _until_it_ends(python: str, kind: str, seed: int, start: int, stop: int, *, shrinks: bool) -> Iterator[Result]:
-    """The results of one process; if it crashes or hangs, its current case is the last."""
-    command = [python, "-m", "tools.fuzz.worker", kind, str(seed), str(start), str(stop), str(int(shrinks))]
-    process = subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    lines: queue.Queue[str | None] = queue.Queue()
-    assert process.stdout is not None
-    threading.Thread(target=_forward, args=(process.stdout, lines), daemon=True).start()
-    last: dict[str, Any] = {"number": start, "stage": "draw"}
+def survived(work: Callable[[int], Result], source_alone: Callable[[int], Result], numbers: range) -> Iterator[Result]:
+    """The result of each number; if the process dies on it, that of its source alone, as a source may be the cause."""
+    return run_in_processes(
+        work, numbers, 1, lambda number, how: Result(number, "source ends the process", how), again=source_alone
+    )
+
+
+def _result(kind: str, seed: int, number: int, *, shrinks: bool) -> Result:
+    _end_after(_SECONDS)
     try:
-        while True:
-            try:
-                line = lines.get(timeout=_SECONDS)
-            except queue.Empty:
-                yield _ended(last, "hang", f"longer than {_SECONDS} s")
-                return
-            if line is None:
-                break
-            message = json.loads(line)
-            if message["stage"] == "done":
-                yield Result(*(message.get(key, "") for key in ("number", "kind", "detail", "name", "text")))
-                last = {"number": message["number"] + 1, "stage": "draw"}
-            else:
-                last = message
-        if process.wait() or last["number"] < stop:
-            yield _ended(last, "death", f"the process ended with {process.returncode}")
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+        case = generate(kind, seed, number)
+    except NotDrawableError as error:
+        return Result(number, "not drawn", str(error))
+    verdict = judge(case)
+    text = ""
+    if verdict.is_finding:
+        _end_after(_SECONDS)
+        text = shown(shrink(case) if shrinks else case)
+    _end_after(0)
+    return Result(number, verdict.kind, verdict.detail, case.name, text)
 
 
-def _forward(stream: IO[str], lines: queue.Queue[str | None]) -> None:
-    for line in stream:
-        lines.put(line)
-    lines.put(None)
+def _source_alone(kind: str, seed: int, number: int) -> Result:
+    """Only draw a case and run its source; the process dies again if that is what it died of."""
+    _end_after(_SECONDS)
+    case = generate(kind, seed, number)
+    judge_source(case)
+    _end_after(0)
+    return Result(number, "death", "the process ended, or took too long", case.name, shown(case))
 
 
-def _ended(last: dict[str, Any], kind: str, detail: str) -> Result:
-    if last["stage"] == "found":  # while it looked for a smaller case
-        return Result(last["number"], last["kind"], last["detail"], last["name"])
-    if last["stage"] in ("draw", "source"):
-        return Result(last["number"], "source ends the process", detail)
-    return Result(last["number"], kind, detail)
+def _end_after(seconds: int) -> None:
+    if hasattr(signal, "alarm"):
+        signal.alarm(seconds)

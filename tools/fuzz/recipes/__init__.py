@@ -6,7 +6,7 @@ elementwise: one input of any type and shape, and attributes by their schema.
 
 from tools.fuzz.recipes import (  # noqa: F401  (importing them registers their recipes)
     axes,
-    control,
+    by_case,
     elementwise,
     indexing,
     matrix,
@@ -15,8 +15,6 @@ from tools.fuzz.recipes import (  # noqa: F401  (importing them registers their 
     sampling,
     sequences,
     shaping,
-    signal,
-    text,
     windows,
 )
 from tools.fuzz.recipes.registry import is_elementwise, recipe_of

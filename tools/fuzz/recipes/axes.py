@@ -59,41 +59,6 @@ def lp_normalization(draft: Draft) -> None:
         draft.attributes["p"] = draft.integer(1, 2)
 
 
-@recipe("MeanVarianceNormalization")
-def mean_variance(draft: Draft) -> None:
-    rank = draft.data(0, 4, 4).ndim
-    if "axes" in draft.schema.attributes and draft.flip():
-        draft.attributes["axes"] = draft.axes(rank, least=1)
-
-
-@recipe("CumSum", "CumProd")
-def running(draft: Draft) -> None:
-    rank = draft.data(0, 1).ndim
-    draft.whole(1, draft.axis(rank))
-    for name in ("exclusive", "reverse"):
-        if draft.flip():
-            draft.attributes[name] = draft.integer(0, 1)
-
-
-@recipe("LayerNormalization", "RMSNormalization")
-def layer_normalization(draft: Draft) -> None:
-    data = draft.data(0, 1)
-    axis = draft.axis(data.ndim)
-    if axis in (-1, data.ndim - 1) and draft.flip():
-        axis = -1
-    else:
-        draft.attributes["axis"] = axis
-    normalized = data.shape[axis:] if draft.flip(0.8) else tuple(1 if draft.flip() else n for n in data.shape[axis:])
-    if draft.schema.name == "RMSNormalization" and draft.flip(0.7):
-        draft.types["V"] = draft.types["T"]
-    draft.tensor(1, normalized, edge=False)
-    if draft.schema.name == "LayerNormalization":
-        if draft.flip():
-            draft.tensor(2, normalized, edge=False)
-        draft.outputs = draft.integer(1, 3)
-        draft.types["U"] = "tensor(float)"
-
-
 @recipe("GroupNormalization")
 def group_normalization(draft: Draft) -> None:
     groups, each = draft.integer(1, 3), draft.integer(1, 3)
@@ -131,12 +96,6 @@ def batch_normalization(draft: Draft) -> None:
         draft.outputs = draft.pick((1, 3))
     if "is_test" in draft.schema.attributes:
         draft.attributes["is_test"] = 1
-
-
-@recipe("LRN")
-def local_response(draft: Draft) -> None:
-    draft.data(0, 3, 4)
-    draft.attributes["size"] = draft.pick((1, 3, 5, 2))
 
 
 @recipe("TopK")

@@ -7,7 +7,6 @@ from onnx import TensorProto
 
 from tools.fuzz.drawing import Draft
 from tools.fuzz.recipes.registry import recipe
-from tools.fuzz.values import dtype_of
 
 _BINARY = (
     "Add", "Sub", "Mul", "And", "Or", "Xor", "Equal", "Less", "Greater", "GreaterOrEqual", "LessOrEqual", "BitwiseAnd",
@@ -42,11 +41,6 @@ def binary(draft: Draft) -> None:
     _pair(draft)
 
 
-@recipe("SwiGLU")
-def swiglu(draft: Draft) -> None:
-    draft.tensor(1, draft.data(0).shape)
-
-
 @recipe("Div", "Mod")
 def division(draft: Draft) -> None:
     """Division of small integers by integers other than zero; small, because -128 / -1 overflows."""
@@ -78,14 +72,6 @@ def power(draft: Draft) -> None:
     elif base.dtype.kind in "iu":
         whole = np.round(np.abs(exponent.astype(np.float64))) % 4
         draft.give(1, whole.astype(exponent.dtype).reshape(exponent.shape))
-
-
-@recipe("BitShift")
-def bit_shift(draft: Draft) -> None:
-    first = draft.data(0)
-    shape = _other_shape(draft, first.shape)
-    draft.give(1, np.asarray(draft.rng.integers(0, 8, shape)).astype(first.dtype).reshape(shape))
-    draft.attributes["direction"] = draft.pick(("LEFT", "RIGHT"))
 
 
 @recipe("Where")
@@ -153,24 +139,3 @@ def constant(draft: Draft) -> None:
         draft.attributes[plain[value.ndim]] = value.tolist()
     else:
         draft.attributes["value"] = numpy_helper.from_array(value)
-
-
-@recipe("EyeLike")
-def eye_like(draft: Draft) -> None:
-    data = draft.data(0, 2, 2)
-    draft.types["T2"] = draft.types["T1"]
-    if draft.flip():
-        element_type = draft.draw_element_type("T2")
-        draft.attributes["dtype"] = element_type
-        draft.output_type("T2", element_type)
-    if draft.flip():
-        draft.attributes["k"] = draft.integer(-data.shape[0], data.shape[1])
-
-
-@recipe("Range")
-def number_range(draft: Draft) -> None:
-    dtype = dtype_of(draft.type_of(0))
-    start, step = draft.integer(-4, 4), draft.pick((1, 2, -1, -3))
-    stop = start + step * draft.integer(0, 5) + draft.integer(0, 1)
-    for position, number in enumerate((start, stop, step)):
-        draft.give(position, np.asarray(number).astype(dtype), parameter=draft.flip())

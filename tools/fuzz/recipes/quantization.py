@@ -41,42 +41,6 @@ def _rounding(draft: Draft, goal: int) -> None:
         draft.attributes["round_mode"] = "up"
 
 
-@recipe("CastLike")
-def cast_like(draft: Draft) -> None:
-    draft.data(0)
-    draft.tensor(1, draft.shape(0, 2), edge=False)
-    _castable(draft, 0, draft.type_of(1))
-    _rounding(draft, draft.type_of(1))
-
-
-@recipe("BitCast")
-def bit_cast(draft: Draft) -> None:
-    data = draft.data(0)
-    constraint = next(one for one in draft.schema.type_constraints if one.type_param_str == "T2")
-    same = [
-        name
-        for name in (
-            "float",
-            "int32",
-            "uint32",
-            "double",
-            "int64",
-            "uint64",
-            "float16",
-            "int16",
-            "uint16",
-            "int8",
-            "uint8",
-        )
-        if f"tensor({name})" in constraint.allowed_type_strs
-        and dtype_of(TensorProto.DataType.Value(name.upper())).itemsize == data.dtype.itemsize
-        and data.dtype.kind in "iuf"
-    ]
-    goal = draft.draw_element_type("T2", same)
-    draft.output_type("T2", goal)
-    draft.attributes["to"] = goal
-
-
 def _grouping(draft: Draft, shape: tuple[int, ...]) -> tuple[int, ...]:
     """State axis and block size; returns the shape of the scale: a single one, one per channel, or one per block."""
     since = draft.schema.since_version
@@ -150,9 +114,3 @@ def dequantize(draft: Draft) -> None:
             draft.attributes["output_dtype"] = goal
         else:
             draft.types[output] = draft.types["T2"]
-
-
-@recipe("DynamicQuantizeLinear")
-def dynamic_quantize(draft: Draft) -> None:
-    draft.tensor(0, draft.shape(0), edge=False)
-    draft.outputs = 3

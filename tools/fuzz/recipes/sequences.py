@@ -57,15 +57,6 @@ def erase(draft: Draft) -> None:
         _position(draft, 1, -len(tensors), len(tensors) - 1)
 
 
-@recipe("SequenceInsert")
-def insert(draft: Draft) -> None:
-    element_type, tensors = _sequence(draft)
-    draft.types["T"] = f"tensor({element_type_name(element_type)})"
-    draft.tensor(1, tensors[0].shape)
-    if draft.flip():
-        _position(draft, 2, -len(tensors), len(tensors))
-
-
 @recipe("SequenceLength")
 def length(draft: Draft) -> None:
     _sequence(draft)
@@ -81,50 +72,9 @@ def concat_from_sequence(draft: Draft) -> None:
     draft.attributes["axis"] = draft.integer(-rank, rank - 1)
 
 
-@recipe("SplitToSequence")
-def split_to_sequence(draft: Draft) -> None:
-    data = draft.data(0, 1)
-    axis = draft.axis(data.ndim)
-    if axis or draft.flip():
-        draft.attributes["axis"] = axis
-    size = data.shape[axis]
-    draft.types["I"] = draft.pick(("tensor(int64)", "tensor(int32)"))
-    if draft.flip(0.6):
-        sizes = [size] if draft.flip() or size < 2 else [1, size - 1]
-        draft.whole(1, np.asarray(sizes))
-    elif draft.flip(0.4):
-        draft.whole(1, np.asarray(draft.integer(1, max(size, 1))))
-    if draft.flip():
-        draft.attributes["keepdims"] = draft.integer(0, 1)
-    draft.types["S"] = f"seq({draft.types['T']})"
-
-
 @recipe("Optional")
 def optional(draft: Draft) -> None:
     element_type = parse_element_type(draft.pick(_ELEMENTS))
     name = element_type_name(element_type)
     draft.types.update(V=f"tensor({name})", O=f"optional(tensor({name}))")
     draft.tensor(0, draft.shape(0, 3))
-
-
-@recipe("OptionalHasElement", "OptionalGetElement")
-def of_optional(draft: Draft) -> None:
-    name = element_type_name(parse_element_type(draft.pick(_ELEMENTS)))
-    tensor_type = f"tensor({name})"
-    draft.types.update(
-        O=tensor_type if draft.schema.since_version >= 18 and draft.flip() else f"optional({tensor_type})"
-    )
-    draft.types.update(V=tensor_type, B="tensor(bool)")
-    value = draw_values(draft.rng, parse_element_type(tensor_type), draft.shape(0, 3), edge=draft.edge)
-    draft.give(0, value)
-
-
-@recipe("SequenceMap")
-def sequence_map(draft: Draft) -> None:
-    from onnx import helper
-
-    element_type, _ = _sequence(draft)
-    item = helper.make_tensor_value_info("inner", element_type, None)
-    made = helper.make_tensor_value_info("outer", element_type, None)
-    nodes = [helper.make_node("Identity", ["inner"], ["outer"])]
-    draft.attributes["body"] = helper.make_graph(nodes, "body", [item], [made])

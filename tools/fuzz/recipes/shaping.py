@@ -222,38 +222,6 @@ def depth_and_space(draft: Draft) -> None:
     draft.maybe("mode", ("DCR", "CRD"), "DCR")
 
 
-@recipe("CenterCropPad")
-def center_crop_pad(draft: Draft) -> None:
-    data = draft.data(0, 1, 4)
-    count = data.ndim
-    if draft.flip():
-        axes = draft.axes(data.ndim, least=1)
-        draft.attributes["axes"] = axes
-        count = len(axes)
-    draft.whole(1, [draft.integer(1, 6) for _ in range(count)])
-
-
-@recipe("Trilu")
-def trilu(draft: Draft) -> None:
-    data = draft.data(0, 2)
-    if draft.flip():
-        draft.give(1, np.asarray(draft.integer(-data.shape[-2] - 1, data.shape[-1] + 1), np.int64), parameter=True)
-    if draft.flip():
-        draft.attributes["upper"] = draft.integer(0, 1)
-
-
-@recipe("ReverseSequence")
-def reverse_sequence(draft: Draft) -> None:
-    shape = tuple(max(size, 1) for size in draft.shape(2))
-    time = draft.integer(0, 1)
-    batch = 1 - time
-    draft.tensor(0, shape)
-    if (time, batch) != (0, 1) or draft.flip():
-        draft.attributes.update(time_axis=time, batch_axis=batch)
-    lengths = [draft.integer(1, shape[time]) for _ in range(shape[batch])]
-    draft.give(1, np.asarray(lengths, np.int64), parameter=draft.flip())
-
-
 @recipe("ConstantOfShape")
 def constant_of_shape(draft: Draft) -> None:
     draft.give(0, np.asarray(draft.shape(0), np.int64), parameter=True)
@@ -262,18 +230,3 @@ def constant_of_shape(draft: Draft) -> None:
         element_type = draft.draw_element_type("T2")
         draft.attributes["value"] = numpy_helper.from_array(draw_values(draft.rng, element_type, (1,), edge=draft.edge))
     draft.output_type("T2", element_type)
-
-
-@recipe("OneHot")
-def one_hot(draft: Draft) -> None:
-    indices = draft.data(0, 0, 3, ("int64", "int32", "float", "uint8", "int8"))
-    depth = draft.integer(1, 4)
-    whole = np.asarray(draft.rng.integers(0 if indices.dtype.kind == "u" else -depth - 1, depth + 2, indices.shape))
-    draft.give(0, whole.astype(indices.dtype).reshape(indices.shape))
-    element_type = draft.type_of(1, ("int64", "int32", "float", "uint8", "double"))
-    made = draw_values(draft.rng, element_type, (), edge=False)
-    scalar = np.asarray(depth).astype(made.dtype)
-    draft.give(1, scalar.reshape(1) if draft.flip(0.4) else scalar, parameter=True)
-    draft.tensor(2, (2,))
-    if draft.flip():
-        draft.attributes["axis"] = draft.integer(-indices.ndim - 1, indices.ndim)

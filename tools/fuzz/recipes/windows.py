@@ -6,7 +6,6 @@ import numpy as np
 
 from tools.fuzz.drawing import Draft, NotDrawableError
 from tools.fuzz.recipes.registry import recipe
-from tools.fuzz.values import draw_values
 
 
 def _windows(draft: Draft, sizes: tuple[int, ...], *, stated_kernel: bool = True, ceil: bool = True) -> list[int]:
@@ -59,51 +58,26 @@ def global_pool(draft: Draft) -> None:
         draft.attributes["p"] = draft.integer(1, 3) if draft.schema.since_version > 1 else float(draft.integer(1, 3))
 
 
-@recipe("MaxUnpool")
-def max_unpool(draft: Draft) -> None:
-    n, c = draft.integer(1, 2), draft.integer(1, 2)
-    h, w = draft.integer(1, 3), draft.integer(1, 3)
-    draft.tensor(0, (n, c, h, w))
-    draft.attributes.update(kernel_shape=[2, 2], strides=[2, 2])
-    places = draft.rng.permutation(n * c * h * 2 * w * 2)[: n * c * h * w].reshape(n, c, h, w)
-    draft.give(1, places.astype(np.int64))
-    if draft.flip(0.3):
-        draft.give(2, np.asarray([n, c, h * 2, w * 2], np.int64), parameter=True)
-
-
-@recipe("Conv", "ConvInteger", "QLinearConv")
+@recipe("Conv")
 def conv(draft: Draft) -> None:
     group = draft.integer(1, 2)
     each_in, each_out = draft.integer(1, 2), draft.integer(1, 2)
     shape = _image(draft, group * each_in)
-    if draft.schema.name == "Conv":
-        draft.tensor(0, shape)
-        kernel = _windows(draft, shape[2:], stated_kernel=draft.flip(), ceil=False)
-        draft.tensor(1, (group * each_out, each_in, *kernel))
-        if draft.flip():
-            draft.tensor(2, (group * each_out,))
-    else:
-        _quantized_conv(draft, shape, (group * each_out, each_in))
+    draft.tensor(0, shape)
+    kernel = _windows(draft, shape[2:], stated_kernel=draft.flip(), ceil=False)
+    draft.tensor(1, (group * each_out, each_in, *kernel))
+    if draft.flip():
+        draft.tensor(2, (group * each_out,))
     if group > 1 or draft.flip(0.3):
         draft.attributes["group"] = group
 
 
-def _quantized_conv(draft: Draft, shape: tuple[int, ...], filters: tuple[int, int]) -> None:
-    kernel = _windows(draft, shape[2:], stated_kernel=draft.flip(), ceil=False)
-    if draft.schema.name == "ConvInteger":
-        draft.tensor(0, shape)
-        draft.tensor(1, (*filters, *kernel))
-        for position in (2, 3):
-            if draft.flip():
-                draft.tensor(position, ())
-        return
-    draft.tensor(0, shape)
-    draft.tensor(3, (*filters, *kernel))
-    for scale, zero in ((1, 2), (4, 5), (6, 7)):
-        draft.give(scale, np.asarray(draft.integer(1, 8) / 8, np.float32), parameter=True)
-        draft.give(zero, draw_values(draft.rng, draft.type_of(zero), (), edge=False), parameter=True)
-    if draft.flip():
-        draft.tensor(8, (filters[0],))
+@recipe("MaxRoiPool")
+def max_roi_pool(draft: Draft) -> None:
+    data = draft.tensor(0, (draft.integer(1, 2), draft.integer(1, 3), 4, 4), edge=False)
+    boxes = [[0, draft.integer(0, 1), draft.integer(0, 1), 3, draft.integer(2, 3)] for _ in range(draft.integer(1, 3))]
+    draft.give(1, np.asarray(boxes).astype(data.dtype))
+    draft.attributes.update(pooled_shape=[draft.integer(1, 2), draft.integer(1, 2)], spatial_scale=1.0)
 
 
 @recipe("ConvTranspose")
@@ -120,113 +94,6 @@ def conv_transpose(draft: Draft) -> None:
     if draft.flip(0.3):
         strides = draft.attributes.get("strides", [1] * len(kernel))
         draft.attributes["output_padding"] = [draft.integer(0, stride - 1) for stride in strides]
-
-
-@recipe("CausalConvWithState")
-def causal_conv(draft: Draft) -> None:
-    n, c, length, k = draft.integer(1, 2), draft.integer(1, 3), draft.integer(1, 4), draft.integer(1, 3)
-    draft.tensor(0, (n, c, length))
-    draft.tensor(1, (c, 1, k))
-    if draft.flip():
-        draft.tensor(2, (c,))
-    if draft.flip():
-        draft.tensor(3, (n, c, k - 1))
-    draft.maybe("activation", ("none", "silu", "swish"), "none")
-    draft.outputs = 2
-
-
-@recipe("DeformConv")
-def deform_conv(draft: Draft) -> None:
-    n, c, out = draft.integer(1, 2), 2 * draft.integer(1, 2), 2 * draft.integer(1, 2)
-    group = draft.integer(1, 2)
-    h, w, kh, kw = draft.integer(3, 5), draft.integer(3, 5), draft.integer(1, 2), draft.integer(1, 2)
-    oh, ow = h - kh + 1, w - kw + 1
-    offset_group = draft.integer(1, 2)
-    draft.tensor(0, (n, c, h, w), edge=False)
-    draft.tensor(1, (out, c // group, kh, kw), edge=False)
-    draft.tensor(2, (n, offset_group * kh * kw * 2, oh, ow), edge=False)
-    draft.attributes.update(group=group, offset_group=offset_group)
-    if draft.flip():
-        draft.attributes["kernel_shape"] = [kh, kw]
-    if draft.flip():
-        draft.tensor(3, (out,))
-    if draft.flip():
-        draft.tensor(4, (n, offset_group * kh * kw, oh, ow), edge=False)
-
-
-@recipe("Col2Im")
-def col2im(draft: Draft) -> None:
-    n, c, kh, kw = draft.integer(1, 2), draft.integer(1, 2), draft.integer(1, 2), draft.integer(1, 3)
-    h, w = draft.integer(3, 5), draft.integer(3, 5)
-    draft.tensor(0, (n, c * kh * kw, (h - kh + 1) * (w - kw + 1)))
-    draft.give(1, np.asarray([h, w], np.int64), parameter=True)
-    draft.give(2, np.asarray([kh, kw], np.int64), parameter=True)
-
-
-@recipe("MaxRoiPool")
-def max_roi_pool(draft: Draft) -> None:
-    shape = _image(draft, low=2, high=2)
-    draft.tensor(0, shape, edge=False)
-    draft.give(1, _regions(draft, shape, with_batch=True))
-    draft.attributes["pooled_shape"] = [draft.integer(1, 2), draft.integer(1, 2)]
-    draft.attributes["spatial_scale"] = 1.0
-
-
-def _regions(draft: Draft, shape: tuple[int, ...], *, with_batch: bool) -> np.ndarray:
-    element_type = draft.type_of(0)
-    dtype = draw_values(draft.rng, element_type, (), edge=False).dtype
-    rows = []
-    for _ in range(draft.integer(1, 3)):
-        left, top = draft.integer(0, shape[3] - 2), draft.integer(0, shape[2] - 2)
-        box = [left, top, draft.integer(left + 1, shape[3] - 1), draft.integer(top + 1, shape[2] - 1)]
-        rows.append([draft.integer(0, shape[0] - 1), *box] if with_batch else box)
-    return np.asarray(rows).astype(dtype)
-
-
-@recipe("RoiAlign")
-def roi_align(draft: Draft) -> None:
-    shape = _image(draft, low=2, high=2)
-    draft.tensor(0, shape, edge=False)
-    rois = _regions(draft, shape, with_batch=False)
-    draft.give(1, rois)
-    draft.give(2, np.asarray(draft.rng.integers(0, shape[0], len(rois)), np.int64))
-    for name in ("output_height", "output_width", "sampling_ratio"):
-        if draft.flip():
-            draft.attributes[name] = draft.integer(1, 3)
-    draft.maybe("mode", ("avg", "max"), "avg")
-    draft.maybe("coordinate_transformation_mode", ("half_pixel", "output_half_pixel"), "half_pixel")
-
-
-@recipe("AffineGrid")
-def affine_grid(draft: Draft) -> None:
-    n, spatial = draft.integer(1, 2), draft.integer(2, 3)
-    draft.tensor(0, (n, spatial, spatial + 1), edge=False)
-    sizes = [n, draft.integer(1, 2), *(draft.integer(1, 3) for _ in range(spatial))]
-    draft.give(1, np.asarray(sizes, np.int64), parameter=True)
-    if draft.flip():
-        draft.attributes["align_corners"] = draft.integer(0, 1)
-
-
-@recipe("GridSample")
-def grid_sample(draft: Draft) -> None:
-    since = draft.schema.since_version
-    shape = _image(draft, low=2, high=3 if since >= 20 else 2)
-    spatial = len(shape) - 2
-    draft.tensor(0, shape, edge=False)
-    draft.types.setdefault("T2", draft.types["T1"] if draft.types["T1"] in _grid_types(draft) else "tensor(float)")
-    places = draft.rng.integers(-10, 11, (shape[0], *(draft.integer(1, 3) for _ in range(spatial)), spatial)) / 8
-    draft.give(1, places.astype(draw_values(draft.rng, draft.type_of(1), (), edge=False).dtype))
-    modes = ("linear", "nearest", "cubic") if since >= 20 else ("bilinear", "nearest", "bicubic")
-    draft.maybe("mode", modes[:2] if spatial > 2 else modes, modes[0])
-    draft.maybe("padding_mode", ("zeros", "border", "reflection"), "zeros")
-    if draft.flip():
-        draft.attributes["align_corners"] = draft.integer(0, 1)
-
-
-def _grid_types(draft: Draft) -> set[str]:
-    return {
-        name for one in draft.schema.type_constraints if one.type_param_str == "T2" for name in one.allowed_type_strs
-    }
 
 
 @recipe("Upsample")
