@@ -41,13 +41,9 @@ class ExternalFile:
 class DataFolder:
     """Where the external data of a model may be; every reader of external data uses this.
 
-    Locations are relative to the folder of the model's path. With all links resolved, a file must be in that folder, or
-    in the folder of the file to which the model's own link leads. So model and data may both be links, as in the cache
-    of a model hub. onnxruntime has the same rule.
-
-    Attributes:
-        path: the folder that locations are relative to.
-        roots: the folders in which files must be.
+    Locations are relative to the folder `path`. With all links resolved, a file must be in one of the folders `roots`:
+    that one, or the folder of the file to which the model's own link leads. So model and data may both be links, as in
+    the cache of a model hub. onnxruntime has the same rule.
     """
 
     path: Path
@@ -69,12 +65,9 @@ class DataFolder:
     def find(
         self, tensor: TensorProto, source: str = "", known: MutableMapping[str, ExternalFile] | None = None
     ) -> ExternalFile:
-        """Find the file with a tensor's data, without opening it.
+        """Find the file with a tensor's data, without opening it; `known` has those found before, by location.
 
-        Args:
-            tensor: a tensor with external data.
-            source: the beginning of error messages.
-            known: files that were found before, by location; this one is added.
+        `source` is the beginning of error messages.
 
         Raises:
             UnreadableModelError: its location is absolute, leaves the folder, is missing, not a regular file, or too

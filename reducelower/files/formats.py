@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NoReturn
 
 from google.protobuf.message import DecodeError
@@ -21,8 +20,8 @@ LARGEST_MESSAGE = 2**31 - 1
 WRITTEN = (".onnx", ".pb")
 """Extensions of models."""
 
-_TEXT = frozenset({".textproto", ".prototxt", ".pbtxt", ".txtpb", ".json", ".onnxjson", ".onnxtxt", ".onnxtext"})
-"""Extensions of models as text, which onnx reads and writes, but no runtime."""
+_TEXTS = (b"{", b"<", b"ir_version")
+"""Beginnings of models as text, which onnx reads and writes, but no runtime."""
 
 _PICKLES = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
 
@@ -33,6 +32,7 @@ _NOT_ONNX: Sequence[tuple[int, bytes | tuple[bytes, ...], str]] = (
     (0, b"\x89HDF", "is an HDF5 file, not an ONNX model; a Keras model has to be exported to ONNX first"),
     (0, _PICKLES, "is a Python pickle, not an ONNX model; it has to be exported to ONNX first"),
     (0, (b"<!DOCTYPE", b"<html"), "is a web page, not an ONNX model; download it again"),
+    (0, _TEXTS, "is text; write the model that it holds with onnx.save(onnx.load(...)) as .onnx"),
     (4, b"ORTM", "is in onnxruntime's own format; give the ONNX model it was made from"),
     (4, b"TFL3", "is a TensorFlow Lite model, not an ONNX model; convert it with tf2onnx first"),
 )
@@ -47,10 +47,6 @@ def parse(data: bytes, path: str | os.PathLike[str]) -> Document:
     name = os.fspath(path)
     if not data:
         raise UnreadableModelError(f"{name} is empty; export or download the model again")
-    if Path(path).suffix.lower() in _TEXT:
-        raise UnreadableModelError(
-            f"{name} is text; write the model that it holds with onnx.save(onnx.load(...)) as .onnx"
-        )
     for start, signature, what in _NOT_ONNX:
         if data.startswith(signature, start):
             raise UnreadableModelError(f"{name} {what}")

@@ -17,7 +17,7 @@ from reducelower.files.reading import LoadedModel
 from reducelower.model.document import Document
 
 if TYPE_CHECKING:
-    from reducelower.files.inline import InlineWeights, Piece
+    from reducelower.files.inline import Piece
 
 __all__ = ["is_there", "resolve_destination", "write_model"]
 
@@ -72,8 +72,6 @@ def write_model(
 ) -> Path:
     """Write a model and the external data that it needs, and create missing folders.
 
-    Returns the path of the file, with links resolved.
-
     All content is on disk before the output has its name. An error leaves files unchanged, with one exception: external
     data gets its names before the output, so if giving the output its name fails, the data is there, and complete.
 
@@ -83,22 +81,29 @@ def write_model(
         source: where the model comes from.
         overwrite: replace an existing file, keeping its permissions.
         in_place: the output may be the input itself.
-        external_data: what to do with external data if the output goes to another folder. ``copy`` shares blocks with
-            the original if the file system can; links are no option, since onnx (from 1.21 on) refuses external data
-            that has more than one name or is a link. ``keep`` copies nothing and leaves this to the user.
+        external_data: ``copy`` the data to another folder, sharing blocks with the original if the file system can
+            (onnx, from 1.21 on, refuses links), or ``keep``, which leaves this to the user.
         on_complete: called with the descriptor of the complete output, before it has a name, and the source; an
             exception leaves everything unchanged.
         system: has the calls of `os` that write.
+
+    Returns:
+        The path of the file, with links resolved.
 
     Raises:
         UnreadableModelError: it could not be written; the message is one sentence that says why.
     """
     real = resolve_destination(destination, source=source, overwrite=overwrite, in_place=in_place)
-    content = _content(document, destination, source.inline)
     try:
         real.parent.mkdir(parents=True, exist_ok=True)
         with PendingFile(real, system) as output:
-            _write(output, content, source)
+            for piece in _content(document, destination, source):
+                if isinstance(piece, bytes):
+                    output.write(piece)
+                elif source.inline is not None:
+                    output.copy(source.inline.descriptor, piece.start, piece.stop)
+            if source.inline is not None and not source.inline.is_unchanged():
+                raise UnreadableModelError(f"{source.path} changed while it was converted; run again")
             if on_complete is not None:
                 on_complete(output.descriptor, source)
             if external_data != "keep":
@@ -111,27 +116,16 @@ def write_model(
     return real
 
 
-def _content(document: Document, destination: str | os.PathLike[str], inline: InlineWeights | None) -> list[Piece]:
+def _content(document: Document, destination: str | os.PathLike[str], source: LoadedModel) -> list[Piece]:
     """The pieces of the file: bytes, and weights to copy from the source file."""
-    if inline is None:
+    if source.inline is None:
         return [serialize(document, destination)]
     from reducelower.files.inline import splice  # most models are small and need none of this
 
-    pieces = splice(document.data, inline)
+    pieces = splice(document.data, source.inline)
     if sum(map(len, pieces)) > LARGEST_MESSAGE:
         refuse_size(destination)
     return pieces
-
-
-def _write(output: PendingFile, content: Iterable[Piece], source: LoadedModel) -> None:
-    for piece in content:
-        if isinstance(piece, bytes):
-            output.write(piece)
-        else:
-            assert source.inline is not None
-            output.copy(source.inline.descriptor, piece.start, piece.stop)
-    if source.inline is not None and not source.inline.is_unchanged():
-        raise UnreadableModelError(f"{source.path} changed while it was converted; run again")
 
 
 def _places(files: Iterable[ExternalFile], folder: Path) -> dict[Path, ExternalFile]:
