@@ -11,7 +11,6 @@ from reducelower.errors import Refusal, sentences
 from reducelower.lines import Line, enumerated
 from reducelower.model.rewrites import Step
 from reducelower.model.text import counted
-from reducelower.notebook import InNotebooks
 from reducelower.options import Target
 
 __all__ = ["CHOSEN", "Label", "Plan", "Site", "Task", "joined"]
@@ -76,7 +75,7 @@ class Site:
 
 
 @dataclass(frozen=True, repr=False)
-class Plan(InNotebooks):
+class Plan:
     """What happened to a model: rewritten sites, the number of unchanged nodes, and refusals.
 
     Attributes:

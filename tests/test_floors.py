@@ -26,7 +26,6 @@ SHARED = {
     "failures",
     "given",
     "lines",
-    "notebook",
     "options",
     "outcome",
     "plan",

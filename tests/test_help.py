@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import reducelower
-import reducelower.report.page  # what notebooks ask for can be imported
 
 FUNCTIONS = [name for name in reducelower.__all__ if inspect.isfunction(getattr(reducelower, name))]
 
@@ -51,25 +50,3 @@ def test_results_are_short_in_a_shell_and_readable_when_printed(models: Path) ->
     (site,) = found.sites
     assert repr(site).startswith("SiteVerification(ReduceLogSumExp 'Re_ReduceLogSumExp': loses range on ")
     assert all("\n" not in repr(item) and len(repr(item)) < 300 for item in (plan, found))
-
-
-def test_notebooks_show_results_as_reports_do(models: Path) -> None:
-    from lxml import html
-
-    plan, found = results(models)
-    for result in (plan, found, *found.sites):
-        text = result._repr_html_()
-        page = html.fromstring(text)
-        assert page.get("class") == "reducelower"
-        assert "<script" not in text
-    shown = html.fromstring(found._repr_html_())
-    assert shown.xpath("//table") and shown.xpath("//details[@open]//dl[@class='facts']")
-    assert "smaller range" in shown.xpath("string(//details[@open])")
-    assert "ReduceLogSumExp" in html.fromstring(plan._repr_html_()).text_content()
-
-
-def test_names_become_no_markup_in_notebooks() -> None:
-    refusal = reducelower.Refusal("graph", "<img src=x onerror=alert(1)>", "Relu", "<b>why</b>", "")
-    plan = reducelower.Plan(18, reducelower.Target(13), refusals=(refusal,))
-    assert "<img" not in plan._repr_html_()
-    assert "<b>" not in plan._repr_html_()

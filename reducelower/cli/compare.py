@@ -124,7 +124,7 @@ def _compare(paths: Sequence[str], on_step: OnStep, *, settings: Settings, optio
         from reducelower.report.details import describe_difference
 
         left, right = map(_read, paths)
-        details = describe_difference(left.proto, right.proto, difference(left.proto, right.proto), found)
+        details = describe_difference(difference(left.proto, right.proto), found)
     unproven: Verdict = "not verified" if options["allow_not_shown"] else "not shown"
     verdict: Verdict = "different" if not same else "equivalent" if complete else unproven
     return Outcome("", verdict, verification=found, details=details)
@@ -166,7 +166,7 @@ def _structure(paths: Sequence[str], _: OnStep, *, options: Mapping[str, Any]) -
     if options["reports"]:
         from reducelower.report.details import describe_difference
 
-        details = describe_difference(before.proto, after.proto, found)
+        details = describe_difference(found)
     return Outcome("", "same" if found.same else "differs", difference=found, details=details)
 
 

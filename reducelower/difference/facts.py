@@ -114,10 +114,10 @@ def _interface_statements(
     yield Statement(kind, "order", "", ", ".join(names[value.name] for value in values if value.name in names))
     for value in values:
         subject = names.get(value.name, value.name)
+        yield Statement(kind, "", subject, type_text(value.type) or "any")
         if value.name in names:
             yield Statement(kind, "name", subject, value.name)
-        yield Statement(kind, "", subject, type_text(value.type) or "any")
-        yield from _documentation(subject, kind, value)
+            yield from _documentation(subject, kind, value)
 
 
 def matched_statements(matched: Matched) -> tuple[list[Statement], list[Statement]]:

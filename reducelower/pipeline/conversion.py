@@ -163,9 +163,9 @@ def _with_details(outcome: Outcome, settings: Settings, source: LoadedModel, mad
     """Add the parts of a report that need both models."""
     if not settings.details or outcome.plan is None:
         return outcome
-    from reducelower.report.details import describe_models
+    from reducelower.report.details import describe_conversion
 
-    return replace(outcome, details=describe_models(source.model, made.message, outcome.plan, outcome.verification))
+    return replace(outcome, details=describe_conversion(source.model, made.message, outcome.plan, outcome.verification))
 
 
 def _invalid_result(task: Task, settings: Settings, source: LoadedModel, defect: str) -> Outcome:

@@ -1,44 +1,64 @@
-"""The parts of a report that need the models: each distinct rewrite, with the nodes before and after."""
+"""The parts of a report that need the models: what differs between them, with the nodes before and after."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from onnx import ModelProto
 
-from reducelower.difference import Difference, changed_operators
-from reducelower.plan import Plan, Site
-from reducelower.report.fragments import Fragment, fragments_of, region_fragments
-from reducelower.types import Inference
+from reducelower.difference import Change, Difference, difference
+from reducelower.lines import Tone, enumerated
+from reducelower.plan import Plan
+from reducelower.report.fragments import Fragment, fragments
 from reducelower.verification import SiteVerification, Verification
-from reducelower.verification.checking.tally import describe
-from reducelower.verification.regions.align import align
-from reducelower.verification.regions.claims import Claim
-from reducelower.verification.regions.cut import Region, cut_region
-from reducelower.verification.running.source import CannotRunError, Source
+from reducelower.verification.running.source import Source
 
-__all__ = ["Details", "DistinctRewrite", "describe_difference", "describe_models"]
+__all__ = ["Details", "DistinctChange", "describe_conversion", "describe_difference"]
 
 _MOST_SIDES = 60
+_MOST_OPERATORS = 3
+
+Places = Sequence[tuple[str, str]]
+Sides = tuple[Fragment, Fragment] | None
 
 
 @dataclass(frozen=True)
-class DistinctRewrite:
-    """Sites that are equal up to names: their common properties, their number, and the first of them.
+class DistinctChange:
+    """Places with the same change and the same finding: their number, and the first of them.
 
-    `sides` is None if there would be too many or they could not be cut out, `finding` if nothing was verified.
+    Attributes:
+        title: the operators before and after.
+        how: the rule that rewrote the nodes; without one, whether they were changed, replaced, removed or added.
+        summary: what changed, in one line.
+        sides: the nodes before and after; None beyond a number of changes.
+        finding: the result of running both sides; None if they were not run.
     """
 
     number: int
-    op_type: str
-    rule: str
-    signature: str
+    title: str
+    how: str
+    summary: str
     graph: str
     node: str
     count: int
-    sides: tuple[Fragment, Fragment] | None = None
+    sides: Sides = None
     finding: SiteVerification | None = None
+
+    @property
+    def tone(self) -> Tone:
+        """How serious the finding is; empty if there is none."""
+        return self.finding.tone if self.finding is not None else ""
+
+    @property
+    def verified(self) -> str:
+        """The finding in a few words."""
+        return self.finding.said if self.finding is not None else ""
+
+    @property
+    def remark(self) -> str:
+        """Why the finding is not simply equal, or else what changed."""
+        return (self.finding.reason if self.finding is not None else "") or self.summary
 
 
 @dataclass(frozen=True)
@@ -46,88 +66,64 @@ class Details:
     """The details of one model in a report.
 
     Attributes:
-        rewrites: distinct rewrites, in the order of their first nodes.
+        changes: distinct changes, in the order of their first nodes.
         operators: the operators whose number of nodes changed, with both numbers.
-        sizes: bytes of the model before and after.
+        sizes: bytes of the model before and after; 0 if they do not matter.
     """
 
-    rewrites: tuple[DistinctRewrite, ...]
+    changes: tuple[DistinctChange, ...]
     operators: tuple[tuple[str, int, int], ...] = ()
     sizes: tuple[int, int] = (0, 0)
 
+    @property
+    def worst_first(self) -> list[DistinctChange]:
+        """Wrong changes first, then those with a warning, then right ones, then those not run."""
+        return sorted(self.changes, key=lambda change: ("bad", "warning", "good", "").index(change.tone))
 
-def describe_models(before: ModelProto, after: ModelProto, plan: Plan, verification: Verification | None) -> Details:
-    """Collect the details of a conversion; their size is bounded, unlike that of the models."""
-    rewrites = _rewrites(before, after, plan, verification)
-    return Details(rewrites, changed_operators(before, after), (before.ByteSize(), after.ByteSize()))
+
+def describe_conversion(
+    before: ModelProto, after: ModelProto, plan: Plan, verification: Verification | None
+) -> Details:
+    """The details of a conversion; their size is bounded, unlike that of the models."""
+    left, right = Source.of(before).light(), Source.of(after).light()  # weights are compared without a copy
+    found = difference(left.proto, right.proto)
+    return describe_difference(found, verification, plan, sizes=(before.ByteSize(), after.ByteSize()))
 
 
 def describe_difference(
-    before: ModelProto, after: ModelProto, comparison: Difference, verification: Verification | None = None
+    found: Difference,
+    verification: Verification | None = None,
+    plan: Plan | None = None,
+    sizes: tuple[int, int] = (0, 0),
 ) -> Details:
-    """Collect the details of a comparison: each distinct change once, with the result of running it."""
-    changes = []
-    findings = {place: item for item in (verification.sites if verification else ()) for place in item.nodes}
-    for number, (change, region) in enumerate(zip(comparison.changes, comparison.regions, strict=True), 1):
-        sides = region_fragments(region) if any(region.nodes) and number <= _MOST_SIDES else None
-        kinds = [dict.fromkeys(text.partition(" ")[0] for text in texts) for texts in (change.before, change.after)]
-        title = " → ".join(dict.fromkeys(", ".join(kind) or "nothing" for kind in kinds)) if any(kinds) else "Output"
-        graph, node = change.nodes[0]
-        details = "; ".join(change.details)
-        finding = next((findings[place] for place in change.nodes if place in findings), None)
-        changes.append(
-            DistinctRewrite(number, title, change.kind, details, graph, node, len(change.nodes), sides, finding)
-        )
-    return Details(tuple(changes), comparison.operators)
-
-
-def _rewrites(
-    before: ModelProto, after: ModelProto, plan: Plan, verification: Verification | None
-) -> tuple[DistinctRewrite, ...]:
-    """The distinct rewrites, with the result of running each."""
-    cuts = _Cuts(before, after, plan)
-    finding_by_place: dict[tuple[str, str], int] = {}
+    """The details of a comparison: each distinct change once, with the result of running it."""
+    rules = {(site.graph, site.node): site.rule for site in (plan.sites if plan is not None else ())}
     findings = verification.sites if verification is not None else ()
-    for at, finding in enumerate(findings):
-        finding_by_place.update(dict.fromkeys(finding.nodes, at))
-    groups: dict[object, list[Site]] = {}
-    regions: dict[object, Region | None] = {}
-    for site in plan.sites:
-        key: object = finding_by_place.get((site.graph, site.node))
-        if key is None or key not in regions:
-            region = cuts.of(site)
-            key = key if key is not None else region.pair.key if region is not None else (site.op_type, site.rule)
-            regions.setdefault(key, region)
-        groups.setdefault(key, []).append(site)
-    rewrites = []
-    for number, (key, members) in enumerate(groups.items(), 1):
-        first, region = members[0], regions[key]
-        sides = fragments_of(region) if region is not None and number <= _MOST_SIDES else None
-        signature = describe(region.pair) if region is not None else first.op_type
-        place = first.op_type, first.rule, signature, first.graph, first.node, len(members)
-        ran = findings[key] if isinstance(key, int) else None
-        rewrites.append(DistinctRewrite(number, *place, sides, ran))
-    return tuple(rewrites)
+    of_places = {place: finding for finding in findings for place in finding.nodes}
+    changes: list[DistinctChange] = []
+
+    def add(title: str, how: str, summary: str, places: Places, sides: Sides, finding: SiteVerification | None) -> None:
+        number = len(changes) + 1
+        changes.append(DistinctChange(number, title, how, summary, *places[0], len(places), sides, finding))
+
+    for change, region in zip(found.changes, found.regions, strict=True):
+        sides = fragments(region) if any(region.nodes) and len(changes) < _MOST_SIDES else None
+        groups: dict[tuple[str, int], list[tuple[str, str]]] = {}
+        for place in change.nodes:
+            groups.setdefault((rules.get(place, ""), id(of_places.get(place))), []).append(place)
+        for (rule, _), places in groups.items():
+            finding = of_places.get(places[0])
+            summary = "; ".join(change.details) or (finding.signature if finding is not None else "")
+            add(_title(change), f"by {rule}" if rule else change.kind, summary, places, sides, finding)
+    shown = {id(change.finding) for change in changes}
+    for finding in (finding for finding in findings if id(finding) not in shown and finding.nodes):
+        add(finding.op_type, f"by {finding.rule}", finding.signature, finding.nodes, None, finding)
+    return Details(tuple(changes), found.operators, sizes)
 
 
-class _Cuts:
-    """The sites of a plan, cut out of both models."""
-
-    def __init__(self, before: ModelProto, after: ModelProto, plan: Plan) -> None:
-        self._sides = Source.of(before).light(), Source.of(after).light()  # weights are compared without a copy
-        self._plan = plan
-
-    @cached_property
-    def _claims(self) -> dict[tuple[str, int], Claim]:
-        left, right = (side.proto for side in self._sides)
-        inferences = Inference(lambda: left), Inference(lambda: right)
-        claims = align(left, right, self._plan, dropped=(), inferences=inferences).claims
-        return {(claim.site.graph, claim.site.index): claim for claim in claims if claim.site is not None}
-
-    def of(self, site: Site) -> Region | None:
-        """The nodes of a site and their replacement; None if there is none or it cannot be cut out."""
-        try:
-            claim = self._claims.get((site.graph, site.index))
-            return None if claim is None else cut_region(claim)
-        except CannotRunError:
-            return None
+def _title(change: Change) -> str:
+    """The operators before and after."""
+    sides = [list(dict.fromkeys(text.partition(" ")[0] for text in side)) for side in (change.before, change.after)]
+    if not any(sides):
+        return "Output"
+    return " → ".join(dict.fromkeys(enumerated(names, _MOST_OPERATORS) or "nothing" for names in sides))

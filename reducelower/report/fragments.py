@@ -16,10 +16,8 @@ from reducelower.model.schemas import element_type_name
 from reducelower.model.spelled import attribute_text, constant_text, input_name, operator_name
 from reducelower.model.text import shape_text, short
 from reducelower.verification.inputs.made import Dims
-from reducelower.verification.regions.cut import Region as Cut
-from reducelower.verification.regions.places import Place
 
-__all__ = ["Fragment", "Value", "WrittenNode", "fragments_of", "region_fragments"]
+__all__ = ["Fragment", "Value", "WrittenNode", "fragments"]
 
 _MOST_NODES = 60
 _LONGEST_NAME = 32
@@ -65,36 +63,21 @@ class Fragment:
         return any(node.op_type == op_type and (not setting or setting in node.settings) for node in self.nodes)
 
 
-def fragments_of(cut: Cut) -> tuple[Fragment, Fragment]:
-    """The nodes of the source, and those that replace them."""
-    level, pairs = cut.claim.level, cut.claim.pairs
-    before = _fragment(level.left, cut.nodes[0], [name for name, _ in pairs])
-    after = _fragment(level.right, cut.nodes[1], [name for _, name in pairs])
-    return before, after
-
-
-def region_fragments(region: Region) -> tuple[Fragment, Fragment]:
+def fragments(region: Region) -> tuple[Fragment, Fragment]:
     """The nodes of one model, and their replacement in the other."""
-    before, after = (
-        _fragment(side.place, nodes, _results(side, nodes))
-        for side, nodes in zip(region.sides, region.nodes, strict=True)
-    )
+    before, after = (_fragment(side, nodes) for side, nodes in zip(region.sides, region.nodes, strict=True))
     return before, after
 
 
-def _results(side: Side, nodes: Sequence[NodeProto]) -> list[str]:
-    """The outputs of nodes that others read."""
-    own = {id(node) for node in nodes}
-    return [
+def _fragment(side: Side, nodes: Sequence[NodeProto]) -> Fragment:
+    """The fragment with some nodes; constants are shown with the nodes that read them."""
+    place, own = side.place, {id(node) for node in nodes}
+    outputs = [name for node in nodes for name in node.output if name]
+    results = {
         name
-        for node in nodes
-        for name in node.output
+        for name in outputs
         if name in side.outputs or any(id(side.nodes[reader]) not in own for reader in side.readers.get(name, ()))
-    ]
-
-
-def _fragment(place: Place, nodes: Sequence[NodeProto], result_names: Sequence[str]) -> Fragment:
-    """The fragment that computes some values; constants are shown with the nodes that read them."""
+    }
     constants: dict[str, Any] = {}
     values: dict[str, Value] = {}
     for name in dict.fromkeys(name for node in nodes for name in (*node.input, *node.output) if name):
@@ -105,11 +88,10 @@ def _fragment(place: Place, nodes: Sequence[NodeProto], result_names: Sequence[s
         kind = "" if inferred is None else f"{element_type_name(inferred[0])}{_known_shape(inferred[1])}"
         values[name] = Value(name, kind)
     opset = place.opsets.get("", 1)
-    shown_nodes = [node for node in nodes if not (len(node.output) == 1 and node.output[0] in constants)] or list(nodes)
-    written = tuple(_written(node, constants, values, opset) for node in shown_nodes[:_MOST_NODES])
+    written = tuple(_written(node, constants, values, opset) for node in nodes[:_MOST_NODES])
     computed = {value.name for node in written for value in node.outputs}
     read = dict.fromkeys(value for node in written for value in node.inputs if value.name not in computed)
-    return Fragment(written, tuple(read), frozenset(result_names), opset, len(shown_nodes) - len(written))
+    return Fragment(written, tuple(read), frozenset(results), opset, len(nodes) - len(written))
 
 
 def _written(node: NodeProto, constants: Mapping[str, Any], values: Mapping[str, Value], opset: int) -> WrittenNode:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from reducelower.errors import sentences
@@ -48,20 +49,19 @@ def _worst_first(models: Iterable[Outcome]) -> list[Outcome]:
 
 def _section(model: Outcome, *, alone: bool) -> str:
     blocks = []
-    # The headline of a single model already has these reasons.
-    stopped = () if alone and model.verdict in ("refused", "unreadable", "failed") else model.reasons
-    items = [_text(text) for text in sentences(model.refusals) or stopped]
-    items += [f"{f'**{line.label}** ' if line.label else ''}{_text(line.text)}" for line in model.main_lines]
+    items = [
+        _text(text) for text in sentences(model.refusals) or model.reasons if not (alone and text in model.sentence)
+    ]
+    lines = (line for line in model.lines if not line.is_detail)
+    items += [f"{f'**{line.label}** ' if line.label else ''}{_text(line.text)}" for line in lines]
     if items:
         blocks.append("\n".join(f"- {item}" for item in items[:_MOST_ROWS]))
-    verification = model.verification
-    if verification is not None and verification.sites:
-        order = sorted(verification.sites, key=lambda site: (site.ok, site.status == "equal"))
-        rows = [
-            (_code(site.signature), _code(site.rule), str(len(site.nodes)), site.said, _text(site.reason))
-            for site in order
-        ]
-        blocks.append(_table(("rewrite", "rule", "nodes", "verified", ""), rows))
+    if model.details is not None and model.details.changes:
+        changes: Counter[tuple[str, str, str, str]] = Counter()
+        for change in model.details.worst_first:
+            changes[_code(change.title), _text(change.how), change.verified, _text(change.remark)] += change.count
+        rows = [(title, how, f"{places:,}", *rest) for (title, how, *rest), places in changes.items()]
+        blocks.append(_table(("nodes", "changed", "places", "verified", ""), rows))
     elif model.plan is not None and model.plan.sites:
         counts = [
             (_code(kind), _code(rule), str(count)) for (kind, rule), count in sorted(model.plan.rewritten.items())

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from reducelower.lines import Tone
-from reducelower.notebook import InNotebooks
 
 __all__ = ["DISTANCES", "HOLDING", "STATUSES", "OutputComparison", "SiteStatus", "SiteVerification", "distance"]
 
@@ -74,7 +73,7 @@ class OutputComparison:
 
 
 @dataclass(frozen=True, repr=False)
-class SiteVerification(InNotebooks):
+class SiteVerification:
     """One distinct rewrite, verified by itself: the original node and its replacement as two small models.
 
     Attributes:

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from reducelower.lines import Line, Tone, as_text
 from reducelower.model.text import counted
-from reducelower.notebook import InNotebooks
 from reducelower.verification.findings import OutputComparison, SiteVerification, distance
 
 __all__ = ["Coverage", "Departure", "Verdict", "Verification", "error", "to_plain"]
@@ -61,7 +60,7 @@ class Departure:
 
 
 @dataclass(frozen=True, repr=False)
-class Verification(InNotebooks):
+class Verification:
     """Whether two models give the same numbers, and what that verdict is based on.
 
     Attributes:

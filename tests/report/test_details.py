@@ -13,7 +13,7 @@ from onnx import helper
 from reducelower import Target
 from reducelower.api import legalize
 from reducelower.report import Report, render
-from reducelower.report.details import describe_models
+from reducelower.report.details import describe_conversion
 from reducelower.report.fragments import Fragment, Value
 from reducelower.rulebook import load_book
 from reducelower.verification import Verification, verify_regions
@@ -36,22 +36,23 @@ def chain(length: int) -> onnx.ModelProto:
 def test_equal_rewrites_are_shown_once(tmp_path: Path) -> None:
     found = converted(tmp_path, chain(50), verify=False).details
     assert found is not None
-    assert [(item.op_type, item.count) for item in found.rewrites] == [("ReduceMean", 50)]
+    assert [(item.title, item.count) for item in found.changes] == [("ReduceMean", 50)]
 
 
 def test_findings_belong_to_their_rewrites(models: Path, tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes((models / "skl_gmm_20.onnx").read_bytes())
     found = convert(tmp_path / "model.onnx").details
     assert found is not None
-    for item in found.rewrites:
+    for item in found.changes:
         assert item.finding is not None
-        assert (item.finding.op_type, len(item.finding.nodes)) == (item.op_type, item.count)
+        assert item.title.startswith(item.finding.op_type)
+        assert len(item.finding.nodes) == item.count
 
 
 def sides(text: str, target: Target, rules: str = "spec", opset: int = 18) -> tuple[Fragment, Fragment]:
     given = model(text, opset)
     legalized = legalize(given, target, rules=rules)
-    (item,) = describe_models(given, legalized.model, legalized.plan, None).rewrites
+    (item,) = describe_conversion(given, legalized.model, legalized.plan, None).changes
     assert item.sides is not None
     return item.sides
 
@@ -104,7 +105,7 @@ def test_ten_thousand_nodes_give_a_bounded_report() -> None:
     few = legalize(chain(2), Target(13))
     finding = verify_regions(chain(2), few.model, few.plan).findings[0]  # to verify so many is not what this is about
     sites = (replace(finding, nodes=tuple((site.graph, site.node) for site in legalized.plan.sites)),)
-    found = describe_models(given, legalized.model, legalized.plan, Verification("not shown", False, sites=sites))
-    assert len(found.rewrites) == 1
-    assert found.rewrites[0].count == 5_000
-    assert found.rewrites[0].finding == sites[0]
+    found = describe_conversion(given, legalized.model, legalized.plan, Verification("not shown", False, sites=sites))
+    assert len(found.changes) == 1
+    assert found.changes[0].count == 5_000
+    assert found.changes[0].finding == sites[0]

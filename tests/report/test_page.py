@@ -11,7 +11,7 @@ import pytest
 from reducelower import Target
 from reducelower.api import legalize
 from reducelower.report import Outcome, Report, render
-from reducelower.report.details import describe_models
+from reducelower.report.details import describe_conversion
 
 from .made import HOSTILE, everything
 from .test_details import chain
@@ -70,7 +70,7 @@ def test_the_verdict_comes_first(page: str) -> None:
 def test_a_large_model_gives_a_small_page() -> None:
     given = chain(5_000)
     legalized = legalize(given, Target(13))
-    details = describe_models(given, legalized.model, legalized.plan, None)
+    details = describe_conversion(given, legalized.model, legalized.plan, None)
     report = Outcome("large.onnx", "converted", plan=legalized.plan, details=details)
     assert len(render(Report("convert", (report,)), ".html")) < 2_000_000
     many = render(Report("convert", (report,) * 200), ".html")
