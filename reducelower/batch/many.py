@@ -19,7 +19,7 @@ from reducelower.pipeline.outcomes import outcome_of
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
-    from reducelower.pipeline.task import OnStep, Task
+    from reducelower.pipeline.task import Task
 
 __all__ = [
     "check_file",
@@ -45,7 +45,6 @@ def run_all(
     again: Callable[..., Result] | None = None,
     executor: Executor | None = None,
     is_apart: bool = False,
-    on_step: Callable[..., None] | None = None,
 ) -> Generator[Result, None, None]:
     """Yield the result of every job, in the order of the jobs; closing the generator stops the work.
 
@@ -57,15 +56,14 @@ def run_all(
         again: used to retry a job that killed its process; `work` by default.
         executor: runs the jobs instead of local processes; it is not shut down.
         is_apart: use another process even for a single job, so that this process survives a crash.
-        on_step: passed on to `work`, but not to an executor.
     """
     if executor is not None:
         return _on_executor(executor, work, jobs, crashed)
     if not is_apart and min(processes, len(jobs)) <= 1:
-        return (work(job) if on_step is None else work(job, on_step=on_step) for job in jobs)
+        return (work(job) for job in jobs)
     from reducelower.batch.processes import run_in_processes
 
-    return run_in_processes(work, jobs, processes, crashed, again=again, on_step=on_step)
+    return run_in_processes(work, jobs, processes, crashed, again=again)
 
 
 def _on_executor(
@@ -133,17 +131,16 @@ def converting(settings: Settings) -> dict[str, Any]:
     return {"work": work, "again": again, "crashed": crashed}
 
 
-def convert_file(task: Task, settings: Settings, *, on_step: OnStep | None = None) -> Outcome:
+def convert_file(task: Task, settings: Settings) -> Outcome:
     """Convert one model; errors are in the outcome, and then there is no output.
 
-    The output is flushed to disk before it gets its name. `on_step` is called at the start of a step, and with (done,
-    total) verified rewrites.
+    The output is flushed to disk before it gets its name.
     """
     if task.record:
         from reducelower.batch.records import convert_unless_done as work
     else:
         work = convert
-    return outcome_of(task.source, lambda: work(task, settings, on_step=on_step))
+    return outcome_of(task.source, lambda: work(task, settings))
 
 
 def check_file(path: str, settings: Settings) -> Outcome:

@@ -30,19 +30,18 @@ def run_in_processes(
     crashed: Callable[[Job, str], Result],
     *,
     again: Callable[..., Result] | None = None,
-    on_step: Callable[..., None] | None = None,
     method: str = "fork" if FORKS else "spawn",
 ) -> Generator[Result, None, None]:
     """Yield the result of every job, in the order of the jobs; arguments as for `many.run_all`.
 
     If a process dies, only its current job is lost. That job is retried alone, since lack of memory may be the cause,
-    and counts as crashed if it fails again. `on_step` is called here with the arguments that the work passes to its own
-    `on_step`. Closing the generator or an interrupt ends all processes at once. `method` is how processes start.
+    and counts as crashed if it fails again. Closing the generator or an interrupt ends all processes at once. `method`
+    is how processes start.
 
     Raises:
         RuntimeError: processes end before they are ready.
     """
-    crew = _Crew(work, again or work, jobs, min(processes, _MOST), on_step, method)
+    crew = _Crew(work, again or work, jobs, min(processes, _MOST), method)
     ready: dict[int, Result] = {}
     next_index = 0
     with closing(crew.results(crashed)) as results:
@@ -70,13 +69,11 @@ class _Crew:
         again: Callable[..., Any],
         jobs: Sequence[Any],
         processes: int,
-        on_step: Callable[..., None] | None,
         method: str,
     ) -> None:
         self._jobs = jobs
         self._processes = processes
-        self._on_step = on_step
-        start = partial(Child.of_function, _serve, on_step is not None, method=method)
+        start = partial(Child.of_function, _serve, method=method)
         self._start, self._start_again = partial(start, work), partial(start, again)
         self._waiting, self._lost = deque(range(len(jobs))), deque[int]()
         self._busy: dict[Any, _Attempt] = {}  # by pipe
@@ -111,7 +108,7 @@ class _Crew:
             child.pipe.send(self._jobs[index])
 
     def _taken(self, pipe: Any, crashed: Callable[[Any, str], Any]) -> Iterator[tuple[int, Any]]:
-        """The result in a message of a process, unless the message is a step."""
+        """The result in a message of a process; its first one says that it is ready."""
         child, index, is_second = self._busy[pipe]
         try:
             is_result, content = pipe.recv()
@@ -136,8 +133,6 @@ class _Crew:
             else:
                 child.leave()
             yield index, content
-        elif content and self._on_step is not None:
-            self._on_step(*content)
 
 
 def _ending(death: Death) -> str:
@@ -148,10 +143,8 @@ def _ending(death: Death) -> str:
     )
 
 
-def _serve(pipe: Any, with_steps: bool, work: Callable[..., Any]) -> None:
+def _serve(pipe: Any, work: Callable[..., Any]) -> None:
     """Do the jobs that come through the pipe."""
-    if with_steps:
-        work = partial(work, on_step=lambda *step: pipe.send((False, step)))
-    pipe.send((False, ()))
+    pipe.send((False, None))
     while True:
         pipe.send((True, work(pipe.recv())))

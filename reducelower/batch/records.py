@@ -24,7 +24,7 @@ from reducelower.files.writing import is_there
 from reducelower.options import Settings
 from reducelower.outcome import Outcome, Said
 from reducelower.pipeline.conversion import convert
-from reducelower.pipeline.task import OnStep, Task
+from reducelower.pipeline.task import Task
 from reducelower.versions import versions_of
 
 __all__ = ["convert_unless_done"]
@@ -57,7 +57,7 @@ class _Record:
         return self.origin == origin and all(_stamp(path) == stamp for path, stamp in stamps)
 
 
-def convert_unless_done(task: Task, settings: Settings, *, on_step: OnStep | None = None) -> Outcome:
+def convert_unless_done(task: Task, settings: Settings) -> Outcome:
     """Convert one local model, unless its output exists and was made from the same model and settings.
 
     An output recorded by an earlier run is replaced if the model or the settings have changed. An output without a
@@ -86,7 +86,7 @@ def convert_unless_done(task: Task, settings: Settings, *, on_step: OnStep | Non
                 raise _unrecorded(f"{place}, the external data,")
 
     # Overwriting is decided in `record`, when the new output is complete.
-    outcome = convert(task, replace(settings, overwrite=True), on_step=on_step, on_complete=record)
+    outcome = convert(task, replace(settings, overwrite=True), on_complete=record)
     if outcome.output:
         new = replace(records[0], said=Said(outcome.verified, outcome.warnings, outcome.remarks))
         write_whole(Path(task.record), json.dumps(asdict(new), indent=1, sort_keys=True) + "\n")

@@ -13,12 +13,10 @@ from reducelower.cli.options import VERIFICATION, option, settings_of, takes
 from reducelower.cli.telling import check_report_paths, tell
 from reducelower.cli.text import full_text
 from reducelower.cli.types import FILE
-from reducelower.failures import describe
 from reducelower.options import Settings, Target
-from reducelower.outcome import Outcome, Verdict, stopped
+from reducelower.outcome import Outcome, Verdict
 
 if TYPE_CHECKING:
-    from reducelower.pipeline.task import OnStep
     from reducelower.verification.running.source import Source
 
 __all__ = ["diff", "verify"]
@@ -61,7 +59,7 @@ def verify(before: str, after: str | None, **options: Any) -> int:
         raise click.UsageError("give a second model to compare with, or --runtime NAME to compare runtimes")
     from reducelower.batch.many import crashed, run_all
     from reducelower.child import FORKS
-    from reducelower.cli.progress import steps
+    from reducelower.cli.progress import progress
     from reducelower.pipeline.verifying import require_runtimes
     from reducelower.verification.running.conditions import under
 
@@ -69,12 +67,10 @@ def verify(before: str, after: str | None, **options: Any) -> int:
     check_report_paths(options["reports"], paths)
     settings = settings_of(Target(assume_nonempty=options["assume_nonempty"]), options)
     require_runtimes(settings)
-    work = partial(_guarded, partial(_compare, settings=settings, options=options))
+    work = partial(_outcome, partial(_compare, settings=settings, options=options))
     again = under(isolates=True)(work) if FORKS else None  # onnxruntime may have ended the process
-    with steps(quiet=options["quiet"]) as on_step:
-        (outcome,) = run_all(
-            work, [paths], 1, lambda _, why: crashed(before, why), again=again, is_apart=FORKS, on_step=on_step
-        )
+    with progress("models", 1, quiet=options["quiet"]):
+        (outcome,) = run_all(work, [paths], 1, lambda _, why: crashed(before, why), again=again, is_apart=FORKS)
     return tell("verify", [outcome], 1, options, partial(_text, verbose=options["verbose"]))
 
 
@@ -82,39 +78,21 @@ def _text(outcome: Outcome, *, verbose: bool) -> str:
     return "" if outcome.problems else full_text(outcome, verbose=verbose)
 
 
-def _guarded(
-    work: Callable[[Sequence[str], OnStep], Outcome],
-    paths: Sequence[str],
-    *,
-    on_step: OnStep | None = None,
-) -> Outcome:
+def _outcome(work: Callable[[Sequence[str]], Outcome], paths: Sequence[str]) -> Outcome:
     """The outcome of a comparison; errors are in it."""
-    try:
-        outcome = work(paths, on_step or (lambda step, done, total: None))
-    except Exception as error:
-        problems, status = describe(error)
-        outcome = Outcome("", stopped(status), problems=problems)
-    return replace(outcome, source=paths[0], output="".join(paths[1:]))
+    from reducelower.pipeline.outcomes import outcome_of
+
+    return replace(outcome_of(paths[0], partial(work, paths)), source=paths[0], output="".join(paths[1:]))
 
 
-def _compare(paths: Sequence[str], on_step: OnStep, *, settings: Settings, options: Mapping[str, Any]) -> Outcome:
+def _compare(paths: Sequence[str], *, settings: Settings, options: Mapping[str, Any]) -> Outcome:
     from reducelower.files import read_model
     from reducelower.pipeline.verifying import read_data_sets, verify_models
 
-    on_step("read", 0, 0)
     source, *others = map(read_model, paths)
     data_sets = read_data_sets(settings, source.model)
-    on_step("verify", 0, 0)
-    result, counted = next(iter(others), None), partial(on_step, "verify")
-    found = verify_models(
-        source,
-        result,
-        settings,
-        data_sets,
-        seed=options["seed"],
-        on_progress=counted,
-        keep_failing=options["keep_failing"],
-    )
+    result, seed, folder = next(iter(others), None), options["seed"], options["keep_failing"]
+    found = verify_models(source, result, settings, data_sets, seed=seed, keep_failing=folder)
     same, complete = found.verdict != "different", found.equivalent
     if settings.strict:
         complete = complete and not (found.departing or found.departs)
@@ -151,13 +129,12 @@ def diff(before: str, after: str, **options: Any) -> int:
       reducelower diff model.onnx model13.onnx
       reducelower diff model.onnx model13.onnx --report diff.html
     """
-
     check_report_paths(options["reports"], [before, after])
-    outcome = _guarded(partial(_structure, options=options), [before, after])
+    outcome = _outcome(partial(_structure, options=options), [before, after])
     return tell("diff", [outcome], 1, options, partial(_text, verbose=True))
 
 
-def _structure(paths: Sequence[str], _: OnStep, *, options: Mapping[str, Any]) -> Outcome:
+def _structure(paths: Sequence[str], *, options: Mapping[str, Any]) -> Outcome:
     from reducelower.difference import difference
 
     before, after = map(_read, paths)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from reducelower.batch.inputs import find_models, plan_outputs
 from reducelower.batch.many import check_file, converting, crashed, run_all, workers
-from reducelower.cli.progress import progress, steps
+from reducelower.cli.progress import progress
 from reducelower.cli.telling import check_report_paths, tell
 from reducelower.cli.text import full_text, short_text
 from reducelower.failures import SettingError
@@ -42,7 +42,10 @@ def convert_all(
         in_full = (verbose or len(tasks) == 1) and not outcome.kept
         return full_text(outcome, verbose=verbose) if in_full else short_text(outcome)
 
-    with closing(_outcomes(tasks, settings, options)) as outcomes:
+    how = converting(settings)
+    # What may crash a process runs in another one, if it can be done again.
+    is_apart = len(tasks) > 1 or how["again"] is not None
+    with closing(_outcomes(tasks, options, is_apart=is_apart, **how)) as outcomes:
         return tell(command, outcomes, len(tasks), options, text)
 
 
@@ -60,7 +63,7 @@ def check_all(models: Sequence[str], settings: Settings, options: Mapping[str, A
         return full_text(outcome, verbose=options["verbose"]) if is_shown and outcome.plan is not None else ""
 
     work = partial(check_file, settings=settings)
-    with closing(_outcomes_of_many(paths, options, work=work, crashed=crashed)) as outcomes:
+    with closing(_outcomes(paths, options, is_apart=len(paths) > 1, work=work, crashed=crashed)) as outcomes:
         return tell("check", outcomes, len(paths), options, text)
 
 
@@ -96,27 +99,17 @@ def _planned(models: Sequence[str], settings: Settings, options: Mapping[str, An
     return tasks, settings
 
 
-def _outcomes(tasks: Sequence[Task], settings: Settings, options: Mapping[str, Any]) -> Generator[Outcome, None, None]:
-    """The outcome of each model, with a progress bar for many, or the steps of a single one."""
-    how = converting(settings)
-    if len(tasks) == 1 and not options["scheduler"]:
-        is_apart = how["again"] is not None  # a crash can be survived
-        with steps(quiet=options["quiet"]) as on_step:
-            outcomes = list(run_all(jobs=tasks, processes=1, is_apart=is_apart, on_step=on_step, **how))
-        yield from outcomes  # after the steps have disappeared from the terminal
-    else:
-        yield from _outcomes_of_many(tasks, options, **how)
-
-
-def _outcomes_of_many(jobs: Sequence[Any], options: Mapping[str, Any], **how: Any) -> Generator[Outcome, None, None]:
-    """Run each job with the workers of the options and a progress bar; `how` has more arguments of `run_all`.
-
-    Even a single worker is a separate process, since libraries may crash.
-    """
-    scheduler, processes, quiet = options["scheduler"], options["jobs"], options["quiet"]
-    with workers(scheduler, processes) as executor, progress("models", len(jobs), quiet=quiet) as advance:
-        how |= {"jobs": jobs, "processes": processes, "executor": executor, "is_apart": len(jobs) > 1}
-        with closing(run_all(**how)) as outcomes:
-            for done, outcome in enumerate(outcomes, 1):
-                advance(done, len(jobs))
-                yield outcome
+def _outcomes(
+    jobs: Sequence[Any], options: Mapping[str, Any], *, is_apart: bool, **how: Any
+) -> Generator[Outcome, None, None]:
+    """Run each job with the workers of the options, and show progress; `how` has more arguments of `run_all`."""
+    with ExitStack() as stack:
+        executor = stack.enter_context(workers(options["scheduler"], options["jobs"]))
+        is_short = len(jobs) == 1 and not options.get("verify")
+        advance = stack.enter_context(progress("models", len(jobs), quiet=options["quiet"] or is_short))
+        all_outcomes = run_all(jobs=jobs, processes=options["jobs"], executor=executor, is_apart=is_apart, **how)
+        for done, outcome in enumerate(stack.enter_context(closing(all_outcomes)), 1):
+            advance(done, len(jobs))
+            if done == len(jobs) == 1:
+                stack.close()  # the bar disappears before the outcome is printed
+            yield outcome

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reducelower.errors import ConversionError
@@ -19,7 +18,7 @@ from reducelower.pipeline.diagnosis import what_is_wrong, what_is_wrong_with_sou
 from reducelower.pipeline.outcomes import refused
 from reducelower.pipeline.raising import legalized_and_raised
 from reducelower.pipeline.soundness import repaired, what_would_help, without_dead
-from reducelower.pipeline.task import OnStep, Task
+from reducelower.pipeline.task import Task
 from reducelower.plan import CHOSEN, Plan
 from reducelower.plan import Task as PlanTask
 
@@ -33,15 +32,12 @@ def convert(
     task: Task,
     settings: Settings,
     *,
-    on_step: OnStep | None = None,
     on_complete: Callable[[int, LoadedModel], object] | None = None,
 ) -> Outcome:
     """Convert one local model, regardless of records.
 
     `on_complete` gets the descriptor of the complete output before the file gets its name, and the source model.
     """
-    on_step = on_step or (lambda step, done, total: None)
-    on_step("read", 0, 0)
     source = read_model(task.source)
     write_options: dict[str, Any] = {"source": source, "overwrite": settings.overwrite, "in_place": settings.in_place}
     resolve_destination(task.output, **write_options)
@@ -58,9 +54,7 @@ def convert(
     notes = (*notes, *dropped)
     if defect:
         return refused(task.source, defect + ("" if settings.repair else what_would_help(source)))
-    on_step("rewrite", 0, 0)
     converted, plan = legalized_and_raised(source, settings)
-    on_step("check", 0, 0)
     # Without a target, the result may keep operators that runtimes run although the checker refuses them.
     check_result = what_is_wrong_with_source if settings.target == Target() else what_is_wrong
     if defect := check_result(converted, external=external, full=True):
@@ -77,13 +71,10 @@ def convert(
     plan = replace(plan, notes=(*notes, *plan.notes), task=_task_of(settings))
     verification = None
     verdict: Verdict = "fits" if plan.changes_nothing and not notes else "converted"
-    on_step("verify", 0, 0)
     if settings.verify and (verdict != "fits" or _verifies_unchanged(settings)):
         from reducelower.pipeline.verifying import verify_models
 
-        verification = verify_models(
-            source, converted, settings, data_sets, plan=plan, on_progress=partial(on_step, "verify")
-        )
+        verification = verify_models(source, converted, settings, data_sets, plan=plan)
     else:
         plan = _with_losses(plan, source, converted)
     # The steps of the proof hold models, which should be freed now.
@@ -93,7 +84,6 @@ def convert(
         return _not_written(outcome, verification)
     if verdict == "fits" and settings.in_place:
         return replace(outcome, output=task.output)
-    on_step("write", 0, 0)
     written = write_model(
         converted, task.output, external_data=settings.external_data, on_complete=on_complete, **write_options
     )

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
-__all__ = ["OnStep", "Step", "Task"]
-
-Step = Literal["read", "rewrite", "check", "verify", "write"]
-"""The steps of a conversion, in order."""
-
-OnStep: TypeAlias = Callable[[Step, int, int], None]
-"""Called with the step, the amount done, and the total; both are 0 for a step without counts."""
+__all__ = ["Task"]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
     from reducelower.verification import TestDataSet, Verdict, Verification
 
-__all__ = ["OnProgress", "read_data_sets", "require_runtimes", "verify_models"]
-
-OnProgress = Callable[[int, int], None]
-"""Called with (done, total) distinct rewrites."""
+__all__ = ["read_data_sets", "require_runtimes", "verify_models"]
 
 
 def verify_models(
@@ -36,13 +33,12 @@ def verify_models(
     *,
     plan: Plan | None = None,
     seed: int = 0,
-    on_progress: OnProgress | None = None,
     keep_failing: str | None = None,
 ) -> Verification:
     """Compare two models, or run one model, in the runtimes of the settings.
 
-    With a plan, every distinct rewrite is verified separately, and `on_progress` is called for each. Outputs in the
-    data sets are compared too. The part with the first difference is written to the folder `keep_failing`, if given.
+    With a plan, every distinct rewrite is verified separately. Outputs in the data sets are compared too.
+    The part with the first difference is written to the folder `keep_failing`, if given.
     """
     from reducelower.verification import compare_models
     from reducelower.verification.checking.cache import default_folder
@@ -66,7 +62,7 @@ def verify_models(
         budget=settings.budget,
         memory=settings.memory,
         provider=settings.provider,
-        on_progress=on_progress,
+        on_progress=None,
         keep_failing=keep_failing,
         cache=default_folder() if settings.cache else None,
         protos=(_with_settings(left.proto, settings), _with_settings(right.proto, settings)),

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from onnx import ModelProto, TensorProto, parser
 
-from reducelower.batch import Settings, Task, convert_file
 from reducelower.failures import describe
-from reducelower.options import Target
+from reducelower.outcome import Outcome
+from reducelower.pipeline.outcomes import outcome_of
 
 ABS = "g (float[2, 3] x) => (float[2, 3] y) { y = Abs (x) }"
 
@@ -86,11 +86,10 @@ def odd(name: bytes = b"name", element_type: int = TensorProto.FLOAT) -> bytes:
     ("data", "phrase"), [(odd(name=b"\xff\xfe\xff\xfe"), "UTF-8"), (odd(element_type=127), "element type 127")]
 )
 def test_what_only_the_engine_stumbles_over_is_refused_too(tmp_path: Path, data: bytes, phrase: str) -> None:
-    def stumble(step: str, *_: object) -> None:
-        if step == "rewrite":
-            raise TypeError("can't concat str to bytes")
+    def stumble() -> Outcome:
+        raise TypeError("can't concat str to bytes")
 
     path = tmp_path / "model.onnx"
     path.write_bytes(data)
-    outcome = convert_file(Task(str(path), str(tmp_path / "out.onnx")), Settings(Target(13)), on_step=stumble)
+    outcome = outcome_of(str(path), stumble)
     assert (outcome.status, [phrase in problem for problem in outcome.problems]) == (1, [True])

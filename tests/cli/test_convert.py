@@ -12,6 +12,7 @@ import pytest
 
 from reducelower.batch import Outcome, Settings, Task, convert_file
 from reducelower.options import Target
+from reducelower.pipeline.outcomes import outcome_of
 
 Cli = Callable[..., Any]
 
@@ -55,13 +56,12 @@ def test_an_invalid_result_is_looked_at_once_more_before_it_is_written(model: Pa
 
 
 def failing(model: Path, error: BaseException) -> Outcome:
-    """The outcome of a conversion in which something goes wrong as it begins to rewrite."""
+    """The outcome of work on a model in which something goes wrong."""
 
-    def fail(step: str, *_: object) -> None:
-        if step == "rewrite":
-            raise error
+    def fail() -> Outcome:
+        raise error
 
-    return convert_file(Task(str(model), str(model.parent / "out.onnx")), Settings(Target(13)), on_step=fail)
+    return outcome_of(str(model), fail)
 
 
 @pytest.mark.parametrize(
