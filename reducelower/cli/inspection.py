@@ -17,7 +17,7 @@ from reducelower.model.text import counted
 
 if TYPE_CHECKING:
     from reducelower.pipeline.inspection import Inspected
-    from reducelower.pipeline.where import Fault, OnRuntime, OnVersion
+    from reducelower.pipeline.where import Fault, OnRuntime
 
 __all__ = ["inspect"]
 
@@ -119,23 +119,21 @@ def _where(inspected: Inspected, *, reasons: bool) -> list[str]:
         return lines
     lines.append("  runs on")
     lines += [f"    {line}" for line in columns(_row(each) for each in inspected.runtimes)]
-    flawed = next((each for each in inspected.runtimes if each.newest.faults), inspected.runtimes[0])
+    flawed = next((each for each in inspected.runtimes if each.faults), inspected.runtimes[0])
     return [*lines, f"  {'details':<11} reducelower inspect {shown(inspected.path)} --for {flawed.name}"]
 
 
 def _row(each: OnRuntime) -> tuple[str, ...]:
-    since = []
-    if each.oldest_as_it_is and len(each.words) > 1:
-        since.append(f"as it is from {each.oldest_as_it_is}")
-    if each.oldest_after != each.oldest_as_it_is and len(each.words) > 1:
-        since.append(f"after --for from {each.oldest_after}")
-    detail = _detail(each.newest)
-    between = " but " if each.newest.word in ("runs", "nothing known against it") else ": "
-    word = f"{each.newest.word}{between if detail else ''}{detail}"
-    return each.name, each.newest.version, f"{word}{' (documented)' if each.is_documented else ''}", ", ".join(since)
+    detail = _detail(each)
+    between = " but " if each.word in ("runs", "nothing known against it") else ": "
+    return each.name, each.version, f"{each.word}{between if detail else ''}{detail}{_documented(each)}"
 
 
-def _detail(result: OnVersion) -> str:
+def _documented(each: OnRuntime) -> str:
+    return " (documented)" if each.is_documented else ""
+
+
+def _detail(result: OnRuntime) -> str:
     """The numbers of operators that fail in each way, of failing features of the model, and of general limits."""
     parts = []
     for kind, words in _KINDS.items():
@@ -151,14 +149,13 @@ def _detail(result: OnVersion) -> str:
 
 def _reasons(each: OnRuntime) -> Iterable[str]:
     """Every known problem of a model on a runtime."""
-    result = each.newest
-    head = f"{each.name} {result.version}".strip()
-    yield from paragraph("runs on", f"{head}: {result.word}{' (documented)' if each.is_documented else ''}")
-    if result.note:
-        yield from paragraph("", result.note)
-    for fault in sorted(result.faults, key=lambda fault: list(_KINDS).index(fault.kind)):
+    head = f"{each.name} {each.version}".strip()
+    yield from paragraph("runs on", f"{head}: {each.word}{_documented(each)}")
+    if each.note:
+        yield from paragraph("", each.note)
+    for fault in sorted(each.faults, key=lambda fault: list(_KINDS).index(fault.kind)):
         yield from paragraph("", f"{_KINDS[fault.kind]}: {_fault_text(fault)}")
-    for reason in result.left:
+    for reason in each.left:
         yield from paragraph("", f"after --for: {reason}")
 
 

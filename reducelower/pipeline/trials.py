@@ -1,8 +1,8 @@
 """Try rules on cases: convert a model with them and verify the result, as for any conversion.
 
 Rules that expand an operator are tried on every form of the node and every element type that they support. Rules for
-version boundaries are tried on onnx's own cases: each is converted to the near side, then across the boundary to every
-opset version from there on. Nodes without such a rule are converted by the schemas and the shipped rules.
+version boundaries are tried on onnx's own cases: each is converted to the near side, then across the boundary. Nodes
+without such a rule are converted by the schemas and the shipped rules.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, ModelProto, TensorProto, compose, defs, helper, numpy_helper
+from onnx import GraphProto, ModelProto, compose, defs, helper, numpy_helper
 
 from reducelower.api import convert_version, legalize
 from reducelower.conformance.onnx_cases import cases_of
@@ -21,6 +21,7 @@ from reducelower.conformance.reduce_cases import reduce_cases
 from reducelower.errors import ConversionError, RuleError
 from reducelower.model.numbers import FLOATS
 from reducelower.model.schemas import REDUCTIONS, element_type_name, opset_of, versions
+from reducelower.model.text import counted
 from reducelower.options import Target
 from reducelower.rulebook import Rule, RuleBook
 from reducelower.rulebook.boundaries import Boundaries
@@ -31,9 +32,6 @@ __all__ = ["Trial", "try_boundaries", "try_expansion"]
 
 _IR_VERSION = 10
 """An IR version that allows everything that a rule may write."""
-
-_OLDEST = 7
-"""The oldest opset version that onnxruntime runs, and at which cases are tried."""
 
 _NEAREST = {"absent": 0, "lacking": -1}
 """By way, the index of the operator's version below which the rule applies."""
@@ -65,22 +63,22 @@ def try_expansion(book: RuleBook, op_type: str, kinds: Collection[str] = ()) -> 
         RuleError: a rule is invalid.
     """
     rules = book.rules(op_type)
-    forms = _forms(op_type, max(rule.opset for rule in rules))
+    forms = list(_forms(op_type, max(rule.opset for rule in rules)))
     for rule in rules:
         for element_type in rule_types(rule.function, defs.get_schema(op_type, rule.opset)):
             is_asked = not kinds or element_type_name(element_type) in kinds
             if is_asked and book.find(op_type, element_type, rule.claim.without) is rule:
-                yield _expanded(book, rule, element_type, forms)
+                # The meaning of an attribute may depend on whether the data are floats, as for Mod.
+                like = [form for kind, form in forms if (kind in FLOATS) == (element_type in FLOATS)]
+                yield _expanded(book, rule, element_type, like or [form for _, form in forms])
 
 
-def _expanded(book: RuleBook, rule: Rule, element_type: int, forms: Sequence[tuple[int, ModelProto]]) -> Trial:
+def _expanded(book: RuleBook, rule: Rule, element_type: int, forms: Sequence[ModelProto]) -> Trial:
     trial = Trial(rule.name, element_type_name(element_type))
-    # The meaning of an attribute may depend on whether the data are floats, as for Mod.
-    forms = [form for form in forms if (form[0] in FLOATS) == (element_type in FLOATS)] or forms
     if not forms:
         trial.outcome = "not tried: onnx has no case of it"
         return trial
-    model = _together([_of_type(form, kind, element_type, rule) for kind, form in forms], rule)
+    model = _together([_of_type(form, element_type, rule) for form in forms], rule)
     lacking = {element_type_name(each) for each in rule.claim.without}
     try:
         legalized = legalize(model, Target(without={rule.function.name}, without_types=lacking), rules=book)
@@ -88,22 +86,21 @@ def _expanded(book: RuleBook, rule: Rule, element_type: int, forms: Sequence[tup
         trial.outcome, trial.wrong = f"wrong: {error}", [str(error)]
         return trial
     sites = verify(model, legalized.model, plan=legalized.plan).sites
-    trial.wrong = [f"{site.signature}: {site.reason}" for site in sites if not site.ok]
     run_sites = [site for site in sites if site.status != "not run"]
     if not run_sites:
         trial.outcome = f"not tried: {sites[0].reason if sites else 'nothing is left of it'}"
         return trial
+    trial.wrong = [f"{site.signature}: {site.reason}" for site in sites if not site.ok]
+    sets = f"{len(run_sites)} forms on {sum(site.cases for site in run_sites)} sets of values"
+    not_run = f", {len(sites) - len(run_sites)} not run" if len(run_sites) < len(sites) else ""
     result = "right" if any(site.max_ulp or site.status != "equal" for site in run_sites) else "exact"
     result = f"wrong in {len(trial.wrong)} of {len(run_sites)} forms" if trial.wrong else result
-    not_run = f", {len(sites) - len(run_sites)} not run" if len(run_sites) < len(sites) else ""
-    trial.outcome = (
-        f"{result}, {len(run_sites)} forms on {sum(site.cases for site in run_sites)} sets of values{not_run}"
-    )
+    trial.outcome = f"{result}, {sets}{not_run}"
     return trial
 
 
-def _forms(op_type: str, opset: int) -> list[tuple[int, ModelProto]]:
-    """Each form of the node once for floats and once for other types: the data's element type, and a model of the node.
+def _forms(op_type: str, opset: int) -> Iterator[tuple[int, ModelProto]]:
+    """Forms of the node: the data's element type, and a model of the node.
 
     They come from the suite's cases for reductions, else from onnx's single-node cases. Inputs of other types than the
     data's, such as axes, become constants; other values of the cases are not used.
@@ -114,35 +111,28 @@ def _forms(op_type: str, opset: int) -> list[tuple[int, ModelProto]]:
         cases = ((ModelProto.FromString(case.model), case.inputs) for case in suite_cases if not case.tag)
     else:
         cases = ((model, feeds) for _, model, feeds in cases_of(op_type))
-    forms: dict[object, tuple[int, ModelProto]] = {}
     for case, feeds in cases:
-        model = ModelProto.FromString(case.SerializeToString())
-        graph = model.graph
-        if len(graph.node) > 1 or not graph.node[0].input:
+        if len(case.graph.node) > 1 or not case.graph.node[0].input:
             continue
-        types = {value.name: value.type.tensor_type for value in (*graph.input, *graph.output)}
-        kind = types[graph.node[0].input[0]].elem_type
-        constant_inputs = {name: np.asarray(value) for name, value in feeds.items() if types[name].elem_type != kind}
-        graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constant_inputs.items())
-        inputs = [value for value in graph.input if value.name not in constant_inputs]
-        del graph.input[:]
-        graph.input.extend(inputs)
-        attributes = sorted(attribute.SerializeToString() for attribute in graph.node[0].attribute)
-        ranks = [len(types[name].shape.dim) if name in types else -1 for name in graph.node[0].input]
-        constants = [numpy_helper.to_array(tensor).tolist() for tensor in graph.initializer]
-        key = repr((attributes, ranks, constants, kind in FLOATS))
-        if key not in forms or kind == TensorProto.FLOAT:
-            forms[key] = kind, model
-    return list(forms.values())
+        model = ModelProto.FromString(case.SerializeToString())
+        types = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
+        kind = types[model.graph.node[0].input[0]]
+        constant = {name: np.asarray(value) for name, value in feeds.items() if types[name] != kind}
+        model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constant.items())
+        inputs = [value for value in model.graph.input if value.name not in constant]
+        del model.graph.input[:]
+        model.graph.input.extend(inputs)
+        yield kind, model
 
 
-def _of_type(model: ModelProto, kind: int, element_type: int, rule: Rule) -> ModelProto:
+def _of_type(model: ModelProto, element_type: int, rule: Rule) -> ModelProto:
     """A form with another element type of the data and symbolic sizes: equal sizes get the same name, and 1 stays 1.
 
     For a rule for targets that lack a type, only the first output is kept: others may have that type.
     """
     form = ModelProto.FromString(model.SerializeToString())
     (node,) = form.graph.node
+    kind = next(value.type.tensor_type.elem_type for value in form.graph.input if value.name == node.input[0])
     if rule.claim.without:
         del node.output[1:], form.graph.output[1:]
     for value in (*form.graph.input, *form.graph.output):
@@ -169,53 +159,44 @@ def _together(forms: Sequence[ModelProto], rule: Rule) -> ModelProto:
     return helper.make_model(combined, opset_imports=[helper.make_opsetid("", newest)], ir_version=_IR_VERSION)
 
 
-def try_boundaries(
-    book: RuleBook, own: Boundaries, operator: str | None = None, *, at_every_opset: bool = True
-) -> Iterator[Trial]:
-    """Try the boundary rules of a book (`own`), of all operators or of one, at each of their boundaries.
-
-    With `at_every_opset`, cases are converted to every opset version beyond the boundary, and not only to the first.
-    """
+def try_boundaries(book: RuleBook, own: Boundaries, operator: str | None = None) -> Iterator[Trial]:
+    """Try the boundary rules of a book (`own`), of all operators or of one, at each of their boundaries."""
     for op_type in own.operators if operator is None else (operator,):
         known = versions(op_type)
         for way, boundary in sorted({(each.way, each.boundary(op_type)) for each in own.occasions(op_type)}):
             at = known[_NEAREST[way]] if way in _NEAREST and known else boundary
-            yield _across(book, own, op_type, at, down=way != "from", at_every_opset=at_every_opset)
+            yield _across(book, op_type, at, down=way != "from")
     for domain, rules in own.of_domains.items() if operator is None else ():
         for op_type in rules.operators:
             for boundary_text in dict.fromkeys(f"{each.way} {each.at}".strip() for each in rules.occasions(op_type)):
                 yield Trial(f"{book.name}/{domain}.{op_type}", boundary_text, _in_words(Counter(), 0))
 
 
-def _across(book: RuleBook, own: Boundaries, op_type: str, boundary: int, *, down: bool, at_every_opset: bool) -> Trial:
-    way = f"{boundary} to {boundary - 1}" if down else f"{boundary - 1} to {boundary}"
-    trial, counts = Trial(f"{book.name}/{op_type}", way), Counter[str]()
-    goals = range(boundary - 1, _OLDEST - 1, -1) if down else range(boundary, defs.onnx_opset_version() + 1)
+def _across(book: RuleBook, op_type: str, boundary: int, *, down: bool) -> Trial:
+    near, far = (boundary, boundary - 1) if down else (boundary - 1, boundary)
+    trial, counts = Trial(f"{book.name}/{op_type}", f"{near} to {far}"), Counter[str]()
     for name, model, _ in cases_of(op_type):
-        near = max(boundary, opset_of(model)) if down else boundary - 1
-        source = model if opset_of(model) == near else _by_shipped_rules(model, near)
+        # A case of a newer version is tried from there.
+        source = model if down and opset_of(model) > near else _by_shipped_rules(model, near)
         if source is None:
             continue  # the near side cannot express it
-        for goal in goals if at_every_opset else goals[:1]:
-            result, wrong = _converted(book, source, goal, is_shipped=not own.name)
-            counts[result] += 1
-            trial.wrong += [f"{name}, from opset {opset_of(source)} to {goal}: {wrong}"] if result == "wrong" else []
+        result, wrong = _converted(book, source, far)
+        counts[result] += 1
+        trial.wrong += [f"{name}, from opset {opset_of(source)} to {far}: {wrong}"] if result == "wrong" else []
     trial.outcome = _in_words(counts, len(trial.wrong))
     return trial
 
 
-def _converted(book: RuleBook, source: ModelProto, goal: int, *, is_shipped: bool) -> tuple[str, str]:
-    """The result of a conversion, and what is wrong. Rules of a user are compared with a conversion without them."""
+def _converted(book: RuleBook, source: ModelProto, goal: int) -> tuple[str, str]:
+    """The result of a conversion, compared with one by the shipped rules alone, and what is wrong."""
+    expected = _by_shipped_rules(source, goal)
     try:
         outcome = legalize(source, Target(goal), rules=book)
     except ConversionError as error:
-        if is_shipped or _by_shipped_rules(source, goal) is None:
-            return "refused", ""
-        return "wrong", f"refused, {error.refusals[0].reason if error.refusals else error}"
+        return ("refused", "") if expected is None else ("wrong", f"refused, {error}")
     except RuleError as error:
         return "wrong", error.reason
-    is_used = is_shipped or any(book.name in site.rule for site in outcome.plan.sites)
-    if not is_used and outcome.model == _by_shipped_rules(source, goal):
+    if not any(book.name in site.rule for site in outcome.plan.sites) and outcome.model == expected:
         return "passed by", ""
     verification = verify(source, outcome.model, plan=outcome.plan)
     return {"equivalent": "taken", "different": "wrong"}.get(verification.verdict, "not shown"), verification.why
@@ -224,9 +205,9 @@ def _converted(book: RuleBook, source: ModelProto, goal: int, *, is_shipped: boo
 def _in_words(counts: Counter[str], wrong: int) -> str:
     taken, others = counts["taken"], counts["passed by"]
     if wrong:
-        text = f"wrong in {wrong} of {taken + others + wrong} conversions"
+        text = f"wrong in {wrong} of {counted(taken + others + wrong, 'conversion')}"
     elif taken:
-        text = f"right in {taken} conversions by a rule, {others} others"
+        text = f"right in {counted(taken, 'conversion')} by a rule, {others} others"
     elif others:
         text = f"not tried: no case of onnx took a rule, {others} others"
     else:

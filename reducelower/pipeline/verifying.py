@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from reducelower.verification import TestDataSet, Verdict, Verification
+    from reducelower.verification.running.source import Source
 
 __all__ = ["read_data_sets", "require_runtimes", "verify_models"]
 
@@ -44,10 +45,10 @@ def verify_models(
     from reducelower.verification.checking.cache import default_folder
     from reducelower.verification.running.source import Source
 
-    left = right = Source.of(_as_fed(source.document, settings), source.place).light()
+    left = right = _declared(Source.of(source.document, source.place).light(), settings)
     if result is not None:
         after, place = (result.document, result.place) if isinstance(result, LoadedModel) else (result, source.place)
-        right = Source.of(_as_fed(after, settings), place).light()
+        right = _declared(Source.of(after, place).light(), settings)
     runtimes, absent = _runtimes(settings)
     whole = compare_models(
         left,
@@ -65,7 +66,6 @@ def verify_models(
         on_progress=None,
         keep_failing=keep_failing,
         cache=default_folder() if settings.cache else None,
-        protos=(_with_settings(left.proto, settings), _with_settings(right.proto, settings)),
     )
     if not settings.strict or not absent:
         return replace(whole, absent=absent)
@@ -74,29 +74,19 @@ def verify_models(
     return replace(whole, verdict=verdict, unseen=(*whole.unseen, *absent))
 
 
-def _as_fed(model: Document, settings: Settings) -> Document:
-    """The model, its inputs of the ranks that the user declared of them."""
-    fed = {value.name for value in model.message.graph.input} & (settings.ranks or {}).keys()
-    if not fed:
-        return model
-    declared = model.copy()
-    declare(declared.graph, {}, {name: rank for name, rank in (settings.ranks or {}).items() if name in fed})
-    return Document.of_message(declared)
-
-
-def _with_settings(model: ModelProto, settings: Settings) -> ModelProto:
+def _declared(source: Source, settings: Settings) -> Source:
     """The model with the user's settings applied: declared types and ranks, and fixed defaults."""
     if not settings.element_types and not settings.ranks and not settings.freeze_defaults:
-        return model
-    changed = deepcopy(model)
+        return source
+    model = deepcopy(source.proto)
     types = {name: parse_element_type(kind) for name, kind in (settings.element_types or {}).items()}
-    declare(changed.graph, types, settings.ranks or {})
+    declare(model.graph, types, settings.ranks or {})
     if settings.freeze_defaults:
-        initialized = {tensor.name for tensor in changed.graph.initializer}
-        inputs = [value for value in changed.graph.input if value.name not in initialized]
-        del changed.graph.input[:]
-        changed.graph.input.extend(inputs)
-    return changed
+        initialized = {tensor.name for tensor in model.graph.initializer}
+        inputs = [value for value in model.graph.input if value.name not in initialized]
+        del model.graph.input[:]
+        model.graph.input.extend(inputs)
+    return replace(source, proto=model, data=None)
 
 
 def read_data_sets(settings: Settings, model: ModelProto) -> tuple[TestDataSet, ...]:

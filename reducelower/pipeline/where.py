@@ -1,13 +1,11 @@
-"""Where a model runs: on every known runtime, by version, unchanged and after fitting."""
+"""Where a model runs: on every known runtime, unchanged and after fitting."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Literal
-
-from onnx import ModelProto
 
 from reducelower.api import planned
 from reducelower.legalization.run_versions import ML, imports_of
@@ -16,14 +14,12 @@ from reducelower.model.graph import HOLDING_GRAPHS, all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
-from reducelower.runtimes import Fact, Is, Runtime, load_runtime, shipped_names, shipped_versions
+from reducelower.runtimes import Fact, Is, Runtime, load_runtime, shipped_names
 
-__all__ = ["Fault", "OnRuntime", "OnVersion", "Word", "where"]
+__all__ = ["Fault", "OnRuntime", "Word", "where"]
 
 Word = Literal["runs", "nothing known against it", "runs after --for", "does not run"]
-"""How a model fares on a version of a runtime. For "runs", every operator was measured and no fact applies."""
-
-_AS_IT_IS: frozenset[Word] = frozenset({"runs", "nothing known against it"})
+"""How a model fares on a runtime. For "runs", every operator was measured and no fact applies."""
 
 _WHAT_WAS_DONE = re.compile(r" (?:was|were) ")
 """Follows the feature in a sentence about a change of the whole model."""
@@ -53,124 +49,76 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class OnVersion:
-    """How a model fares on one version of a runtime.
+class OnRuntime:
+    """How a model fares on a runtime.
 
     Attributes:
-        version: the version; empty if the facts are not about a particular one.
+        version: the version of the runtime; empty if the facts are not about a particular one.
         word: whether it runs.
         faults: the known problems of the unchanged model.
         left: why it does not run after ``--for``, in sentences.
         note: a sentence if the facts are from other versions.
+        is_documented: whether all that is known of the runtime comes from documents and nothing was measured.
     """
 
+    name: str
     version: str
     word: Word
     faults: tuple[Fault, ...] = ()
     left: tuple[str, ...] = ()
     note: str = ""
-
-
-@dataclass(frozen=True)
-class OnRuntime:
-    """How a model fares on a runtime.
-
-    Attributes:
-        newest: the result on its newest version, or on the requested one.
-        words: the result by version, oldest first.
-        is_documented: whether all known problems come from documents and none was measured.
-        oldest_as_it_is: the oldest version known to run the unchanged model; empty if none does.
-        oldest_after: the oldest version that runs it unchanged or after ``--for``.
-    """
-
-    name: str
-    newest: OnVersion
-    words: Mapping[str, Word] = field(default_factory=dict)
     is_documented: bool = False
-    oldest_as_it_is: str = ""
-    oldest_after: str = ""
 
 
-def where(model: Document, names: Iterable[str] | None = None) -> tuple[OnRuntime, ...]:
-    """How a model (a document for trials) fares on runtimes, by default on every shipped one in all versions.
+def where(document: Document, names: Iterable[str] | None = None) -> tuple[OnRuntime, ...]:
+    """How a model (a document for trials) fares on runtimes, by default on the newest version of every shipped one.
 
-    A name stands for all versions of a target, and ``NAME@VERSION`` for one.
+    A name is one of these or ``NAME@VERSION``.
     """
-    covered = _Covered.of(model.message)
-    return tuple(_on_runtime(model, covered, name) for name in (shipped_names() if names is None else names))
-
-
-@dataclass(frozen=True)
-class _Covered:
-    """Whether measurements of runtimes cover a model: they cover plain nodes, and on most runtimes only known sizes."""
-
-    plain: bool
-    sized: bool
-
-    @classmethod
-    def of(cls, model: ModelProto) -> _Covered:
-        plain = not model.functions and all(
-            node.domain in DEFAULT_DOMAINS and node.op_type not in HOLDING_GRAPHS and "Sequence" not in node.op_type
-            for node in all_nodes(model)
-        )
-        shapes = [value.type.tensor_type.shape for value in model.graph.input]
-        return cls(plain, all(dim.HasField("dim_value") for shape in shapes for dim in shape.dim))
-
-    def by(self, runtime: Runtime) -> bool:
-        """Whether the measurements of a runtime cover the model."""
-        return runtime.measures_operators and self.plain and (self.sized or runtime.name.startswith("onnxruntime"))
-
-
-def _on_runtime(model: Document, covered: _Covered, name: str) -> OnRuntime:
-    runtime = load_runtime(name)
-    versions = shipped_versions(name) if name in shipped_names() else (runtime.version,)
-    results: dict[object, OnVersion] = {}  # many versions have the same facts
-
-    def on(each: Runtime) -> OnVersion:
-        key = (each.facts, each.reads, each.prefer, each.ir_version, each.ml)
-        results[key] = results.get(key) or _on_version(model, covered, each)
-        return results[key]
-
-    words = {each: on(load_runtime(f"{name}@{each}") if len(versions) > 1 else runtime).word for each in versions}
-    newest = replace(on(runtime), version=runtime.version, note=runtime.note)
-    return OnRuntime(
-        runtime.name,
-        newest,
-        words,
-        _is_documented(runtime, newest.faults),
-        next((version for version, word in words.items() if word in _AS_IT_IS), ""),
-        next((version for version, word in words.items() if word != "does not run"), ""),
+    runtimes = list(map(load_runtime, shipped_names() if names is None else names))
+    # Measurements cover plain nodes, and on most runtimes only known sizes.
+    model = document.message
+    is_plain = not model.functions and all(
+        node.domain in DEFAULT_DOMAINS and node.op_type not in HOLDING_GRAPHS and "Sequence" not in node.op_type
+        for node in all_nodes(model)
+    )
+    shapes = [value.type.tensor_type.shape for value in model.graph.input]
+    is_sized = all(dim.HasField("dim_value") for shape in shapes for dim in shape.dim)
+    return tuple(
+        _on(document, each, is_covered=is_plain and (is_sized or each.name.startswith("onnxruntime")))
+        for each in runtimes
     )
 
 
-def _is_documented(runtime: Runtime, faults: Iterable[Fault]) -> bool:
-    """Whether all known problems come from documents, or nothing of the runtime was measured."""
-    documented = {fact.sentence for fact in runtime.facts if fact.evidence.documented}
-    sentences = {fault.says for fault in faults}
-    is_measured = any(fact.evidence.measured for fact in runtime.facts)
-    return bool(documented) and (not is_measured or (bool(sentences) and sentences <= documented))
+def _on(document: Document, runtime: Runtime, *, is_covered: bool) -> OnRuntime:
+    plan = planned(document, Target(runtime=runtime), Settings())
+    opset = opset_of(document.message)
+    unchanged_plan = plan.as_it_is or (plan if plan.target.opset == opset else None)
+    faults = [
+        *_unread(document, runtime),
+        *(Fault("refused", change, feature=_WHAT_WAS_DONE.split(change)[0]) for change in plan.fitted),
+        *([] if unchanged_plan is None else _faults(document, unchanged_plan, runtime)),
+    ]
+    left = tuple(dict.fromkeys(map(str, plan.refusals)))
+    word: Word = "does not run" if left else "runs after --for"
+    if all(fault.kind in _TOLERABLE for fault in faults):
+        word, left = "runs" if is_covered and runtime.measures_operators else "nothing known against it", ()
+    is_documented = bool(runtime.facts) and not any(fact.evidence.measured for fact in runtime.facts)
+    return OnRuntime(runtime.name, runtime.version, word, tuple(faults), left, runtime.note, is_documented)
 
 
-def _on_version(document: Document, covered: _Covered, runtime: Runtime) -> OnVersion:
+def _unread(document: Document, runtime: Runtime) -> Iterator[Fault]:
+    """The versions in a model that a runtime does not read."""
     model = document.message
     opset = opset_of(model)
-    faults: list[Fault] = []
     if opset not in runtime.reads:
-        faults.append(Fault("refused", f"It reads opsets {runtime.reads}.", feature=f"opset {opset}"))
+        yield Fault("refused", f"It reads opsets {runtime.reads}.", feature=f"opset {opset}")
     if runtime.ir_version is not None and model.ir_version > runtime.ir_version:
-        sentence = f"It reads IR versions up to {runtime.ir_version}."
-        faults.append(Fault("refused", sentence, feature=f"IR version {model.ir_version}"))
+        says = f"It reads IR versions up to {runtime.ir_version}."
+        yield Fault("refused", says, feature=f"IR version {model.ir_version}")
     ml = max((entry.version for _, entry in imports_of(model, ML)), default=0)
     if runtime.ml is not None and ml > runtime.ml:
-        faults.append(Fault("refused", f"It reads {ML} up to {runtime.ml}.", feature=f"{ML} {ml}"))
-    plan = planned(document, Target(runtime=runtime), Settings())
-    unchanged_plan = plan.as_it_is or (plan if plan.target.opset == opset else None)
-    faults += [Fault("refused", change, feature=_WHAT_WAS_DONE.split(change)[0]) for change in plan.fitted]
-    faults += [] if unchanged_plan is None else _faults(document, unchanged_plan, runtime)
-    if all(fault.kind in _TOLERABLE for fault in faults):
-        return OnVersion(runtime.version, "runs" if covered.by(runtime) else "nothing known against it", tuple(faults))
-    left = tuple(dict.fromkeys(map(str, plan.refusals)))
-    return OnVersion(runtime.version, "does not run" if left else "runs after --for", tuple(faults), left)
+        yield Fault("refused", f"It reads {ML} up to {runtime.ml}.", feature=f"{ML} {ml}")
 
 
 _MOST_NAMED = 3

@@ -24,7 +24,7 @@ from reducelower.conformance.judging import judge_whole
 from reducelower.conformance.process import Subject, Worker
 from reducelower.errors import ConversionError
 from reducelower.model.document import Document
-from reducelower.pipeline.where import OnVersion, where
+from reducelower.pipeline.where import OnRuntime, where
 
 from .corpus import PARTS, Source
 from .corpus import run as expected_of
@@ -51,7 +51,7 @@ def sizes_of(source: Source) -> dict[str, int]:
     }
 
 
-def agrees(found: OnVersion, before: str, after: str) -> bool:
+def agrees(found: OnRuntime, before: str, after: str) -> bool:
     """Whether `inspect` predicted the outcome; it says "runs" of models that are wrong for large values only."""
     if found.word == "does not run":
         return before != "right" and after != "right"
@@ -92,7 +92,7 @@ def main() -> int:
                 after, why = "told", str(refused)
             pairs[before, after] += 1
             (found,) = where(Document.of_message(source.model).for_trials(), [arguments.target])
-            agreed += agrees(found.newest, before, after)
+            agreed += agrees(found, before, after)
             if after != "right":
                 problems.append(f"{source.kind}, {source.name}: {before}, then {after}: {' '.join(why.split())[:160]}")
         version = worker.version

@@ -165,21 +165,19 @@ def compare_models(
     on_progress: Callable[[int, int], None] | None,
     keep_failing: str | os.PathLike[str] | None = None,
     cache: str | os.PathLike[str] | None = None,
-    protos: tuple[ModelProto, ModelProto] | None = None,
 ) -> Verification:
     """Run the regions of two models, then both on each set of inputs in each runtime, and give one verdict.
 
     One and the same source is compared with itself, in each runtime beside another.
 
-    What an input is not given by the data sets is made; the other arguments are those of `verify`. `protos` are the
-    models as messages, where they are at hand already.
+    What an input is not given by the data sets is made; the other arguments are those of `verify`.
     """
     for name in runtimes:
         runtime_named(name)
     for data in data_sets:
         check_given(source.proto, data.inputs, dims)
     ordered = _in_order(source, result)
-    left, right = protos if protos and ordered is source else (ordered.proto, result.proto)
+    left, right = ordered.proto, result.proto
     data_sets, notes = _without_released(data_sets, left, right)
     if ordered is not source:
         source = ordered
