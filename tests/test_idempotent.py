@@ -25,7 +25,6 @@ def _repaired(model: ModelProto) -> ModelProto:
 
 
 COMMANDS: dict[str, Callable[[ModelProto], ModelProto]] = {
-    **{f"convert to {opset}": partial(reducelower.convert_version, target_version=opset) for opset in (9, 13, 18, 21)},
     **{f"expand by {book}": partial(reducelower.expand, rules=book) for book in ("spec", "stable", "core")},
     **{f"for {name}": partial(_for_runtime, name) for name in ("openvino", "opencv")},
     "repair": _repaired,

@@ -9,22 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import ModelProto, checker, helper, numpy_helper, parser
+from onnx import ModelProto, checker, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import reducelower
 from reducelower.verification import verify
-from tests.models import yields
+from tests.models import model, yields
 from tests.runtimes.toaster import runtime
 from tests.table import VOCABULARY, rows
 
 _RNG = np.random.default_rng(0)
-
-
-def model(body: str, opset: int, **constants: np.ndarray) -> ModelProto:
-    found = parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> g {body}')
-    found.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
-    return found
 
 
 def same_all_ways(given: ModelProto, opset: int) -> ModelProto:
@@ -58,25 +52,6 @@ def test_texts_of_any_length_stay_as_they_are(length: int) -> None:
     (node,) = made.graph.node
     assert (node.name, node.doc_string) == (given.graph.node[0].name, given.graph.node[0].doc_string)
     assert made.metadata_props == given.metadata_props
-
-
-@pytest.mark.parametrize("count", [2046, 2047, 2048, 2049])
-def test_chains_of_any_length_are_rewritten_throughout(count: int) -> None:
-    """From 2,048 nodes on, operators are numbered at once."""
-    given = model("(float[2, 3] x) => (float[2, 3] y) { y = Neg (x) }", 13, a=np.array([1]))
-    del given.graph.node[:]
-    names = ["x", *(f"v{at}" for at in range(count - 1)), "y"]
-    for at in range(count):
-        inputs = [names[at], "a"] if at % 2 else [names[at]]
-        op_type = "Unsqueeze" if at % 4 == 1 else "Squeeze" if at % 4 == 3 else "Neg"
-        given.graph.node.append(helper.make_node(op_type, inputs, [names[at + 1]]))
-    if (count - 1) % 4 in (1, 2):  # the last Unsqueeze is left
-        given.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", 1, [2, 1, 3]))
-    made = same_all_ways(given, 11)
-    assert all(len(node.input) == 1 for node in made.graph.node)
-    x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    sign = -1 if (count + 1) // 2 % 2 else 1
-    np.testing.assert_array_equal(yields(made, {"x": x})[0].reshape(2, 3), sign * x)
 
 
 @pytest.mark.parametrize("count", [256, 257, 258, 259, 1040, 1041, 4200, 33_000])

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import itertools
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,8 +19,6 @@ from reducelower.scope.graph import GraphScope
 from reducelower.types.graphs import Graph
 from tests.models import yields
 from tests.pairwise import pairwise
-
-STORED = sorted((Path(__file__).parents[1] / "data" / "models").glob("*.onnx"))
 
 GRAPH, NODE = 7, 1
 """Numbers of ModelProto.graph and GraphProto.node in onnx.proto."""
@@ -181,24 +177,6 @@ def test_any_layout_is_expanded_as_the_message_is(layout: str, rules: str, opset
     data = LAYOUTS[layout](sample(opset))
     wanted = reducelower.expand(ModelProto.FromString(data), rules=rules)
     assert ModelProto.FromString(reducelower.expand(data, rules=rules)) == wanted
-
-
-@pytest.mark.parametrize(
-    ("path", "target"),
-    list(zip(STORED, itertools.cycle((11, 13, 18, 21)))),
-    ids=lambda each: getattr(each, "stem", each),
-)
-def test_models_of_exporters_come_out_as_the_same_bytes(path: Path, target: int) -> None:
-    model = ModelProto.FromString(path.read_bytes())
-    data = model.SerializeToString()
-    try:
-        wanted = reducelower.convert_version(model, target).SerializeToString()
-    except reducelower.ConversionError as refused:
-        with pytest.raises(reducelower.ConversionError) as again:
-            reducelower.convert_version(data, target)
-        assert again.value.refusals == refused.refusals
-    else:
-        assert reducelower.convert_version(data, target) == wanted
 
 
 def test_a_field_that_onnx_does_not_know_stays_in_a_node() -> None:

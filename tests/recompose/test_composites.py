@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
+from onnx import ModelProto, TensorProto, checker, helper
 
 import reducelower
 from reducelower.recompose import raise_with_plan
 from reducelower.recompose.expressions import Form, forms_of, known_composites
-from tests.models import yields
+from tests.models import model, operators, yields
 from tools.spelled import Written, choices, right, values
 
 FORMS = [form for op_type in known_composites() for form in forms_of(op_type)]
@@ -24,8 +24,8 @@ OPERATORS = [(number, form) for number, form in enumerate(FORMS) if not form.why
 DATA = Path(__file__).parents[1] / "data" / "normalizations"
 
 
-def ran(model: ModelProto, data: np.ndarray) -> np.ndarray:
-    return yields(model, {model.graph.input[0].name: data})[0]
+def ran(made: ModelProto, data: np.ndarray) -> np.ndarray:
+    return yields(made, {made.graph.input[0].name: data})[0]
 
 
 def axes_of(form: Form) -> tuple[int, ...]:
@@ -85,44 +85,27 @@ def layer(
     outputs: Sequence[str] = ("y",),
     exponent: float = 2.0,
 ) -> ModelProto:
-    element_type = TensorProto.DataType.Value(kind)
-    numpy_kind = helper.tensor_dtype_to_np_dtype(element_type)
+    numpy_kind = helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(kind))
     random = np.random.default_rng(0)
-    constants = {
-        "two": np.array(exponent, numpy_kind),
-        "epsilon": np.array(epsilon, numpy_kind),
-        "scale": random.normal(1, 0.1, scale).astype(numpy_kind),
-        "bias": random.normal(0, 0.1, bias).astype(numpy_kind),
-    }
-    nodes = [
-        helper.make_node("ReduceMean", ["x"], ["mean"], axes=axes),
-        helper.make_node("Sub", ["x", "mean"], ["deviation"]),
-        helper.make_node("Pow", ["deviation", "two"], ["square"]),
-        helper.make_node("ReduceMean", ["square"], ["variance"], axes=other_axes or axes, keepdims=keepdims),
-        helper.make_node("Add", ["variance", "epsilon"], ["stabilized"]),
-        helper.make_node("Sqrt", ["stabilized"], ["root"]),
-        helper.make_node("Div", ["deviation", "root"], ["normalized"]),
-        helper.make_node("Mul", ["normalized", "scale"], ["scaled"]),
-        helper.make_node("Add", ["scaled", "bias"], ["y"]),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", element_type, shape)],
-        [helper.make_tensor_value_info(name, element_type, None) for name in outputs],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    named, kept = f"axes = {list(axes)}", f"axes = {list(other_axes or axes)}, keepdims = {keepdims}"
+    results = ", ".join(f"{kind.lower()}[] {name}" for name in outputs)
+    given = model(
+        f"""({kind.lower()}[{", ".join(map(str, shape))}] x) => ({results}) {{
+        mean = ReduceMean <{named}> (x)  deviation = Sub (x, mean)  square = Pow (deviation, two)
+        variance = ReduceMean <{kept}> (square)  stabilized = Add (variance, epsilon)  root = Sqrt (stabilized)
+        normalized = Div (deviation, root)  scaled = Mul (normalized, scale)  y = Add (scaled, bias) }}""",
+        opset,
+        two=np.array(exponent, numpy_kind),
+        epsilon=np.array(epsilon, numpy_kind),
+        scale=random.normal(1, 0.1, scale).astype(numpy_kind),
+        bias=random.normal(0, 0.1, bias).astype(numpy_kind),
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
-    return onnx.shape_inference.infer_shapes(model)
-
-
-def kinds(model: ModelProto) -> list[str]:
-    return [node.op_type for node in model.graph.node]
+    return onnx.shape_inference.infer_shapes(given)
 
 
 def test_a_layer_normalization_takes_axis_epsilon_scale_and_bias() -> None:
-    model = layer()
-    raised = reducelower.raise_reductions(model)
+    given = layer()
+    raised = reducelower.raise_reductions(given)
     (node,) = raised.graph.node
     assert (node.op_type, list(node.input)) == ("LayerNormalization", ["x", "scale", "bias"])
     said = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
@@ -136,20 +119,20 @@ ALIKE, DIFFERENT = TABLES["alike"], TABLES["different"]
 
 @pytest.mark.parametrize("what", ALIKE)
 def test_a_layer_normalization_with(what: str) -> None:
-    model = layer(**ALIKE[what])
-    raised = reducelower.raise_reductions(model)
-    assert kinds(raised) == ["LayerNormalization"]
+    given = layer(**ALIKE[what])
+    raised = reducelower.raise_reductions(given)
+    assert operators(raised) == ["LayerNormalization"]
     x = np.random.default_rng(1).normal(size=(2, 3, 4))
-    x = x.astype(helper.tensor_dtype_to_np_dtype(model.graph.input[0].type.tensor_type.elem_type))
-    np.testing.assert_allclose(ran(raised, x), ran(model, x), rtol=1e-5 if x.dtype == np.float32 else 4e-3, atol=4e-3)
+    x = x.astype(helper.tensor_dtype_to_np_dtype(given.graph.input[0].type.tensor_type.elem_type))
+    np.testing.assert_allclose(ran(raised, x), ran(given, x), rtol=1e-5 if x.dtype == np.float32 else 4e-3, atol=4e-3)
 
 
 @pytest.mark.parametrize("what", DIFFERENT)
 def test_no_layer_normalization_with(what: str) -> None:
     settings, why = DIFFERENT[what]
-    model = layer(**settings)
-    raised = raise_with_plan(model, ops=["LayerNormalization"])
-    assert raised.model == model
+    given = layer(**settings)
+    raised = raise_with_plan(given, ops=["LayerNormalization"])
+    assert raised.model == given
     (note,) = (*raised.plan.notes, *raised.plan.left)
     assert why in note
 
@@ -179,21 +162,21 @@ def test_a_number_of_elements_that_adds_a_dimension_is_left() -> None:
 
 
 def test_another_power_does_not_even_look_like_it() -> None:
-    model = layer(exponent=3.0)
-    raised = raise_with_plan(model, ops=["LayerNormalization"])
-    assert raised.model == model
+    given = layer(exponent=3.0)
+    raised = raise_with_plan(given, ops=["LayerNormalization"])
+    assert raised.model == given
     assert not raised.plan.notes + raised.plan.left
 
 
 @pytest.mark.parametrize("shifted_above", [True, False])
 def test_exponentials_of_two_kinds_are_no_softmax(shifted_above: bool) -> None:
     """Less their maximum above the line and as they are below it, or the other way round."""
-    model = onnx.parser.parse_model(
-        '<ir_version: 8, opset_import: ["": 18]> g (float[2, 3] x) => (float[2, 3] y) <int64[1] a = {-1}> '
-        "{ m = ReduceMax (x, a)  d = Sub (x, m)  e = Exp (d)  f = Exp (x)  "
-        + ("s = ReduceSum (f, a)  y = Div (e, s) }" if shifted_above else "s = ReduceSum (e, a)  y = Div (f, s) }")
+    last = "s = ReduceSum (f, a)  y = Div (e, s)" if shifted_above else "s = ReduceSum (e, a)  y = Div (f, s)"
+    given = model(
+        "(float[2, 3] x) => (float[2, 3] y) <int64[1] a = {-1}> "
+        f"{{ m = ReduceMax (x, a)  d = Sub (x, m)  e = Exp (d)  f = Exp (x)  {last} }}"
     )
-    assert reducelower.raise_reductions(model, ops=["Softmax"]) == model
+    assert reducelower.raise_reductions(given, ops=["Softmax"]) == given
 
 
 ERF = "d = Div (x, root)  e = Erf (d)  s = Add (e, one)  m = Mul (x, s)  y = Mul (m, half)"
@@ -216,19 +199,16 @@ TANH = (
     ],
 )
 def test_a_gelu_of_doubles_has_to_have_its_digits(kind: str, body: str, root: str, folded: bool) -> None:
-    model = onnx.parser.parse_model(
-        f'<ir_version: 9, opset_import: ["" : 20]> g ({kind}[N] x) => ({kind}[N] y) <{kind} root = {{{root}}}, '
-        f"{kind} one = {{1}}, {kind} half = {{0.5}}, {kind} three = {{3}}, {kind} share = {{0.044715}}, "
-        f"{kind} factor = {{0.7978845608028654}}> {{ {body} }}"
-    )
-    raised = reducelower.raise_reductions(model)
+    numbers = {"root": root, "one": 1, "half": 0.5, "three": 3, "share": 0.044715, "factor": 0.7978845608028654}
+    held = ", ".join(f"{kind} {name} = {{{value}}}" for name, value in numbers.items())
+    raised = reducelower.raise_reductions(model(f"({kind}[N] x) => ({kind}[N] y) <{held}> {{ {body} }}", 20, 9))
     assert ("Gelu" in [node.op_type for node in raised.graph.node]) == folded
 
 
 def test_groups_of_another_layout_are_left() -> None:
     """As jax spells it, channels last: the reductions go over axes of groups that the data itself does not have."""
-    model = reducelower.expand(reducelower.convert_version(onnx.load(DATA / "jax_23.onnx"), 23), rules="core")
-    raised = raise_with_plan(model)
+    given = reducelower.expand(reducelower.convert_version(onnx.load(DATA / "jax_23.onnx"), 23), rules="core")
+    raised = raise_with_plan(given)
     checker.check_model(raised.model, full_check=True)
     assert any("GroupNormalization and was left: it goes over axes" in note for note in raised.plan.left)
 
@@ -247,14 +227,14 @@ def test_over_channels_it_goes_between_transpositions_whatever_names_look_like(o
             value.name = odd.get(value.name, value.name)
     raised = reducelower.raise_reductions(given)
     checker.check_model(raised, full_check=True)
-    assert kinds(raised) == ["Transpose", "LayerNormalization", "Transpose"]
+    assert operators(raised) == ["Transpose", "LayerNormalization", "Transpose"]
     x = np.random.default_rng(1).normal(size=(2, 4, 5, 3)).astype(np.float32)
     np.testing.assert_allclose(ran(raised, x), ran(given, x), rtol=1e-5, atol=1e-5)
 
 
 def test_only_named_operators_are_raised() -> None:
-    model = layer()
-    assert reducelower.raise_reductions(model, ops=["RMSNormalization"]) == model
+    given = layer()
+    assert reducelower.raise_reductions(given, ops=["RMSNormalization"]) == given
 
 
 # What exporters write, stored
@@ -264,12 +244,12 @@ STORED: dict[str, dict[str, int]] = TABLES["stored"]
 
 @pytest.mark.parametrize("name", STORED)
 def test_what_an_exporter_spelled_out_is_put_together(name: str) -> None:
-    model = reducelower.convert_version(onnx.load(DATA / f"{name}.onnx"), 23)
-    raised = raise_with_plan(model)
+    given = reducelower.convert_version(onnx.load(DATA / f"{name}.onnx"), 23)
+    raised = raise_with_plan(given)
     checker.check_model(raised.model, full_check=True)
     assert Counter(site.op_type for site in raised.plan.sites) == STORED[name]
     x = np.random.default_rng(0).normal(size=(2, 4, 16)).astype(np.float16 if "16" in name else np.float32)
-    np.testing.assert_allclose(ran(raised.model, x), ran(model, x), atol=2e-5 if x.dtype == np.float32 else 8e-3)
+    np.testing.assert_allclose(ran(raised.model, x), ran(given, x), atol=2e-5 if x.dtype == np.float32 else 8e-3)
     again = reducelower.expand(raised.model, ops=["LayerNormalization", "RMSNormalization"], rules="stable")
     checker.check_model(again, full_check=True)
-    np.testing.assert_allclose(ran(again, x), ran(model, x), atol=2e-5 if x.dtype == np.float32 else 8e-3)
+    np.testing.assert_allclose(ran(again, x), ran(given, x), atol=2e-5 if x.dtype == np.float32 else 8e-3)

@@ -13,17 +13,20 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
 import reducelower
 from reducelower.recompose import raise_with_plan
-from tests.models import yields
+from tests.models import model, yields
 from tests.recompose.listed import changed, operators_by_graph
 
 DATA = np.random.default_rng(5).uniform(0.5, 2.5, (2, 3, 4)).astype(np.float32)
 
 
-def model(body: str, *, opset: int = 18, output: str = "float[r0, r1, r2] y", initializers: str = "int64[1] a = {1}"):
-    """A model of one input x of shape [2, 3, 4] in ONNX's text."""
-    return parser.parse_model(
-        f'<ir_version: 8, opset_import: ["": {opset}]> g (float[2, 3, 4] x) => ({output}) <{initializers}> {{ {body} }}'
-    )
+AXES = "int64[1] a = {1}"
+
+
+def reducing(
+    body: str, opset: int = 18, *, output: str = "float[r0, r1, r2] y", initializers: str = AXES
+) -> ModelProto:
+    """A model of one input x of shape [2, 3, 4]."""
+    return model(f"(float[2, 3, 4] x) => ({output}) <{initializers}> {{ {body} }}", opset)
 
 
 def operators(given: ModelProto, **options: object) -> list[str]:
@@ -31,9 +34,6 @@ def operators(given: ModelProto, **options: object) -> list[str]:
     onnx.checker.check_model(raised, full_check=True)
     (graph,) = operators_by_graph(raised)
     return graph
-
-
-AXES = "int64[1] a = {1}"
 
 
 def table(name: str) -> dict[str, dict[str, Any]]:
@@ -45,7 +45,7 @@ FORMS, LEFT = table("forms.toml"), table("others.toml")
 
 def form(name: str) -> ModelProto:
     row = FORMS[name]
-    return model(row["nodes"], opset=row.get("opset", 18), initializers=row.get("constants", AXES))
+    return reducing(row["nodes"], row.get("opset", 18), initializers=row.get("constants", AXES))
 
 
 def _lse(data: np.ndarray) -> np.ndarray:
@@ -70,7 +70,7 @@ def test_a_squeezed_maximum_is_raised_without_the_reduced_dimension() -> None:
         "m = ReduceMax(x, a) d = Sub(x, m) e = Exp(d) s = ReduceSum<keepdims = 0>(e, a) "
         "l = Log(s) q = Squeeze(m, a) y = Add(l, q)"
     )
-    given = model(body, output="float[r0, r2] y")
+    given = reducing(body, output="float[r0, r2] y")
     raised = reducelower.raise_reductions(given)
     assert [node.op_type for node in raised.graph.node] == ["ReduceLogSumExp"]
     (result,) = yields(raised, {"x": DATA})
@@ -87,21 +87,21 @@ def test_a_naive_form_gains_the_range_of_the_operator() -> None:
 
 
 def test_a_larger_form_wins_over_one_inside_it() -> None:
-    given = model("e = Exp(x) s = ReduceSum(e, a) y = Log(s)")
+    given = reducing("e = Exp(x) s = ReduceSum(e, a) y = Log(s)")
     assert operators(given) == ["ReduceLogSumExp"]
     assert operators(given, ops=["ReduceLogSum"]) == ["Exp", "ReduceLogSum"]
 
 
 def test_a_form_inside_is_taken_where_the_larger_one_is_not_closed() -> None:
-    given = model("e = Exp(x) s = ReduceSum(e, a) y = Log(s)", output="float[r0, r1, r2] y, float[2, 3, 4] e")
+    given = reducing("e = Exp(x) s = ReduceSum(e, a) y = Log(s)", output="float[r0, r1, r2] y, float[2, 3, 4] e")
     assert operators(given) == ["Exp", "ReduceLogSum"]
 
 
 def test_only_the_operators_asked_for_are_raised() -> None:
     body = "m = Abs(x) b = ReduceSum(m, a) s = Mul(x, x) c = ReduceSum(s, a) y = Add(b, c)"
-    assert operators(model(body), ops=["ReduceL1"]) == ["ReduceL1", "Mul", "ReduceSum", "Add"]
+    assert operators(reducing(body), ops=["ReduceL1"]) == ["ReduceL1", "Mul", "ReduceSum", "Add"]
     with pytest.raises(ValueError, match="no form of 'ReduceProd'"):
-        reducelower.raise_reductions(model(body), ops=["ReduceProd"])
+        reducelower.raise_reductions(reducing(body), ops=["ReduceProd"])
 
 
 def test_forms_written_by_hand_can_be_left_alone() -> None:
@@ -109,8 +109,8 @@ def test_forms_written_by_hand_can_be_left_alone() -> None:
 
 
 def test_axes_known_at_run_time_are_kept_where_the_operator_takes_them() -> None:
-    text = "g (float[2, 3, 4] x, int64[1] a) => (float[r0, r1, r2] y) { m = Abs(x) y = ReduceSum(m, a) }"
-    given = {opset: parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> {text}') for opset in (13, 18)}
+    text = "(float[2, 3, 4] x, int64[1] a) => (float[r0, r1, r2] y) { m = Abs(x) y = ReduceSum(m, a) }"
+    given = {opset: model(text, opset) for opset in (13, 18)}
     assert operators(given[18]) == ["ReduceL1"]
     assert list(reducelower.raise_reductions(given[18]).graph.node[0].input) == ["x", "a"]
     assert operators(given[13]) == ["Abs", "ReduceSum"]
@@ -124,8 +124,8 @@ def composites(given: ModelProto) -> list[str]:
 
 @pytest.mark.parametrize("name", LEFT)
 def test_what_means_something_else_is_left_alone(name: str) -> None:
-    text = '<ir_version: 8, opset_import: ["": 18, "other": 1]> g (float[2, 3, 4] x) => (float y)'
-    given = parser.parse_model(f"{text} <{LEFT[name].get('constants', AXES)}> {{ {LEFT[name]['nodes']} }}")
+    held, nodes = LEFT[name].get("constants", AXES), LEFT[name]["nodes"]
+    given = model(f"(float[2, 3, 4] x) => (float y) <{held}> {{ {nodes} }}", imports='"other": 1')
     raised = raise_with_plan(given)
     assert composites(raised.model) == composites(given)
     if not raised.plan.sites:
@@ -139,7 +139,7 @@ def test_what_means_something_else_is_left_alone(name: str) -> None:
 )
 def test_a_constant_that_adds_a_dimension_stays_where_the_result_states_it(body: str, number: int) -> None:
     initializers = f"int64[1] a = {{1}}, float[1, 1, 1, 1] n = {{{number}}}"
-    given = model(body, output="float[r0, r1, r2, r3] y", initializers=initializers)
+    given = reducing(body, output="float[r0, r1, r2, r3] y", initializers=initializers)
     raised = reducelower.raise_reductions(given)
     assert composites(raised) == composites(given)
     (before,), (after,) = yields(given, {"x": DATA}), yields(raised, {"x": DATA})
@@ -151,23 +151,19 @@ def test_a_constant_that_adds_a_dimension_stays_where_the_result_states_it(body:
 def test_a_value_that_is_used_elsewhere_stays(name: str, use: str) -> None:
     given = form(name)
     inner = given.graph.node[0].output[0]
-    if use == "another node":
-        given.graph.node.add(op_type="Identity", input=[inner], output=["z"])
-        given.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
-    elif use == "a graph output":
-        given.graph.output.append(helper.make_tensor_value_info(inner, TensorProto.FLOAT, None))
-    elif use == "a branch":
-        branch = helper.make_graph(
-            [helper.make_node("Identity", [inner], ["b"])],
-            "branch",
-            [],
-            [helper.make_tensor_value_info("b", TensorProto.FLOAT, None)],
-        )
+    branch = "() => (float b) {{ b = Identity ({0}) }}"
+    nodes = {
+        "another node": "z = Identity ({0})",
+        "a branch": f"z = If (c) <then_branch = t {branch}, else_branch = e {branch}>",
+    }
+    if use in nodes:
+        given.graph.node.extend(parser.parse_graph(f"g () => () {{ {nodes[use].format(inner)} }}").node)
         given.graph.initializer.append(numpy_helper.from_array(np.array(True), "c"))
-        given.graph.node.append(helper.make_node("If", ["c"], ["z"], then_branch=branch, else_branch=branch))
-        given.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
-    else:
+    if use == "an annotation":
         given.graph.quantization_annotation.add(tensor_name=inner)
+    else:
+        result = "z" if use in nodes else inner
+        given.graph.output.append(helper.make_tensor_value_info(result, TensorProto.FLOAT, None))
     raised = reducelower.raise_reductions(given)
     assert inner in {name for node in raised.graph.node for name in node.output}
     assert len(composites(raised)) == len(composites(given))
@@ -182,16 +178,15 @@ def test_a_constant_that_a_caller_may_override_is_none() -> None:
 
 def test_an_element_type_that_the_operator_does_not_take_is_left() -> None:
     # ReduceMin takes bool from opset 20 on; so does ReduceMax, without which there is no form.
-    text = "g (bool[2, 3] x) => (bool[2, 1] y) <int64[1] a = {1}> { n = Not(x) m = ReduceMax(n, a) y = Not(m) }"
-    assert operators(parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> {text}')) == ["ReduceMin"]
-    wrong = parser.parse_model(f'<ir_version: 9, opset_import: ["": 18]> {text}')
-    assert [node.op_type for node in reducelower.raise_reductions(wrong).graph.node] == ["Not", "ReduceMax", "Not"]
+    text = "(bool[2, 3] x) => (bool[2, 1] y) <int64[1] a = {1}> { n = Not(x) m = ReduceMax(n, a) y = Not(m) }"
+    assert operators(model(text, 20, 9)) == ["ReduceMin"]
+    wrong = reducelower.raise_reductions(model(text, 18, 9))
+    assert [node.op_type for node in wrong.graph.node] == ["Not", "ReduceMax", "Not"]
 
 
 @pytest.mark.parametrize("op_type", ["ReduceL2", "ReduceLogSumExp", "ReduceLogSum"])
 def test_a_form_with_any_node_changed_is_no_form(op_type: str) -> None:
-    text = f"g (float[2, 3, 4] x) => (float[2, 1, 4] y) <int64[1] a = {{1}}> {{ y = {op_type}(x, a) }}"
-    expanded = reducelower.expand(parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {text}'), rules="stable")
+    expanded = reducelower.expand(reducing(f"y = {op_type}(x, a)"), rules="stable")
     assert operators(expanded) == [op_type]
     for other in changed(expanded):
         raised = reducelower.raise_reductions(other)
@@ -203,7 +198,7 @@ def test_a_form_with_any_node_changed_is_no_form(op_type: str) -> None:
 
 
 def test_a_site_that_was_raised_wrongly_does_not_verify() -> None:
-    given = model("e = Exp(x) s = ReduceSum(e, a) y = Log(s)")
+    given = reducing("e = Exp(x) s = ReduceSum(e, a) y = Log(s)")
     raised = raise_with_plan(given)
     given.graph.node[0].op_type = "Sqrt"
     (site,) = reducelower.verify(given, raised.model, plan=raised.plan).sites
@@ -229,15 +224,8 @@ def test_a_model_without_an_opset_is_refused() -> None:
 @pytest.mark.parametrize("noop", [0, 1])
 @pytest.mark.parametrize("opset", [13, 17, 18])
 def test_axes_that_are_constant_and_empty_are_no_hindrance(opset: int, noop: int) -> None:
-    model = onnx.parser.parse_model(
-        f"""
-        <ir_version: 8, opset_import: ["": {opset}]>
-        g (float[2, 3] x) => (float[P, Q] y) <int64[0] none = {{}}>
-        {{ a = Abs (x) y = ReduceSum <noop_with_empty_axes = {noop}> (a, none) }}
-        """
-    )
-    data = np.float32([[1, -2, 3], [-4, 5, -6]])
-    raised = reducelower.raise_reductions(model)
+    body = f"m = Abs (x) y = ReduceSum <noop_with_empty_axes = {noop}> (m, none)"
+    raised = reducelower.raise_reductions(reducing(body, opset, initializers="int64[0] none = {}"))
     onnx.checker.check_model(raised, full_check=True)
-    (result,) = yields(raised, {"x": data})
-    np.testing.assert_array_equal(result, np.abs(data) if noop else [[21]])
+    (result,) = yields(raised, {"x": -DATA})
+    np.testing.assert_allclose(result, DATA if noop else DATA.sum(keepdims=True), rtol=1e-5)
