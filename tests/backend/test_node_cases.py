@@ -15,7 +15,7 @@ pytestmark = pytest.mark.xdist_group("onnx's cases")
 
 CHUNKS = 24
 TARGETS = (21, 18, 17, 15, 13, 11, 9)
-MANY, FEW = 4, 2
+MANY = 4
 ANOTHER = ("_expanded", "_with_constants")
 
 
@@ -30,11 +30,11 @@ def targets_of(case: Case) -> set[int]:
 
 @cache
 def chosen() -> list[tuple[Case, list[int]]]:
-    """The cases and their targets: where an operator has many cases, few of these go to each but the oldest one.
+    """The cases and their targets: where an operator has many cases, one of these goes to each but the oldest one.
 
     Cases that say another one with constants, or by the function body of the operator, take turns in all targets.
     """
-    found, met = [], defaultdict[tuple[str, str], Counter[int]](Counter)
+    found, met = [], defaultdict[tuple[str, str], set[int]](set)
     many = {op_type for op_type, count in Counter(case.operator for case in cases()).items() if count > MANY}
     for case in cases():
         targets = sorted(targets_of(case), reverse=True)
@@ -42,8 +42,7 @@ def chosen() -> list[tuple[Case, list[int]]]:
         always = [] if kind else [targets.pop()]
         if targets and (kind or case.operator in many):
             taken = met[case.operator, kind]
-            targets = [target for target in targets if taken[target] < FEW]
-            targets = [min(targets, key=taken.__getitem__)] if targets else []
+            targets = [target for target in targets if target not in taken][:1]
             taken.update(targets)
         found.append((case, [*targets, *always]))
     return found

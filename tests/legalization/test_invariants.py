@@ -260,12 +260,6 @@ def test_a_model_without_one_known_opset_is_refused(imports: list[int]) -> None:
     assert "opset" in str(caught.value)
 
 
-@pytest.mark.parametrize("target", [0, -3, 999])
-def test_a_target_that_does_not_exist_is_a_value_error(target: int) -> None:
-    with pytest.raises(ValueError, match="there is no opset"):
-        reducelower.convert_version(rich_model(), target)
-
-
 def test_a_function_in_the_default_domain_is_refused() -> None:
     model = Case("ReduceMax", 18, "one", place="function").model()
     model.functions[0].domain = ""
