@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -38,10 +36,9 @@ _MOST_SHOWN = 3
             type=RULES,
             metavar="DIR",
         ),
-        "--json",
     ),
 )
-def rules(operator: str | None, book_name: str, folder: str | None, as_json: bool) -> int:
+def rules(operator: str | None, book_name: str, folder: str | None) -> int:
     """List the rules of a rule book, or show those for one operator and what happens at its version boundaries.
 
     What happens there comes from the schemas, from rules in text, or from Python; the text can be copied and changed.
@@ -61,19 +58,12 @@ def rules(operator: str | None, book_name: str, folder: str | None, as_json: boo
 
     book = load_book(folder or book_name)
     if folder:
-        return _try(book, operator, as_json=as_json)
+        return _try(book, operator)
     at_boundaries = list(boundaries(operator)) if operator else []
     shown_rules = [rule for name in book.operators if operator in (None, name) for rule in book.rules(name)]
     if operator and not shown_rules and (book_name != "spec" or not at_boundaries):
         raise _without_rule(book, operator)
-    if as_json:
-        from reducelower.report.plain import rule_line
-
-        for rule in shown_rules:
-            result(rule_line(rule))
-        for each in at_boundaries:
-            result(json.dumps({"operator": operator, **asdict(each)}))
-    elif operator is None:
+    if operator is None:
         result("\n".join(columns((rule.name, rule.element_types, rule.identity) for rule in shown_rules)))
     else:
         from onnx.printer import to_text
@@ -93,15 +83,11 @@ def _without_rule(book: RuleBook, operator: str) -> click.UsageError:
     return click.UsageError(f"the rule book {book.name!r} has no rule for {operator}{hint}")
 
 
-def _try(book: RuleBook, operator: str | None, *, as_json: bool) -> int:
+def _try(book: RuleBook, operator: str | None) -> int:
     """Try rules and print the result of each; return 1 if one was wrong."""
     trials = list(_trials(book, operator))
-    if as_json:
-        for each in trials:
-            result(json.dumps(asdict(each)))
-    else:
-        for line in columns((each.rule, each.tried, each.outcome) for each in trials):
-            result(line)
+    for line in columns((each.rule, each.tried, each.outcome) for each in trials):
+        result(line)
     for each in trials:
         for sentence in each.wrong[:_MOST_SHOWN]:
             problem(f"{each.rule}, {each.tried}: {sentence}")
@@ -123,8 +109,8 @@ def _trials(book: RuleBook, operator: str | None) -> Iterator[Trial]:
         yield from try_expansion(book, op_type)
 
 
-@click.command("targets", params=takes(click.Argument(["runtime"], type=RUNTIME, required=False), "--json"))
-def targets(runtime: Any, as_json: bool) -> int:
+@click.command("targets", params=takes(click.Argument(["runtime"], type=RUNTIME, required=False)))
+def targets(runtime: Any) -> int:
     """List the runtimes that models can be made right for, or say what is known of one.
 
     A name may be followed by @ and any version: one that is listed, the beginning of one, or one between two, which
@@ -138,12 +124,6 @@ def targets(runtime: Any, as_json: bool) -> int:
     """
     from reducelower.runtimes import load_runtime, shipped_names, shipped_versions
 
-    if as_json:
-        from reducelower.report.plain import runtime_line
-
-        for each in [runtime] if runtime is not None else map(load_runtime, shipped_names()):
-            result(runtime_line(each))
-        return 0
     if runtime is None:
         for line in columns(_row(load_runtime(name)) for name in shipped_names()):
             result(line)

@@ -75,7 +75,7 @@ Result = TypeVar("Result")
             metavar="RELATIVE",
         ),
         option("--force", "Replace an existing target file."),
-        *("--json", "--quiet"),
+        "--quiet",
     ),
 )
 def command(**options: Any) -> int:
@@ -99,7 +99,6 @@ def command(**options: Any) -> int:
     from reducelower.conformance.process import UnusableError, Worker
     from reducelower.conformance.target_file import target_text
     from reducelower.files.pending import write_whole
-    from reducelower.report.plain import runtime_line
 
     subject, output = _subject(options), Path(options["output"])
     if output.suffix != ".toml":
@@ -128,9 +127,7 @@ def command(**options: Any) -> int:
         *(f"No fact explains this case, or no equivalent form avoids it: {case.name}" for case in left),
     ]
     write_whole(output, target_text(distilled.runtime, remarks), overwrite=options["force"])
-    if options["as_json"]:
-        result(runtime_line(distilled.runtime))
-    elif not options["quiet"]:
+    if not options["quiet"]:
         result(text)
         message(f"wrote {output}: {counted(len(distilled.runtime.facts), 'fact')}")
     return DONE

@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reducelower import __version__
 from reducelower.outcome import Outcome
 from reducelower.report.writing import Report
 
-if TYPE_CHECKING:
-    from reducelower.rulebook import Rule
-    from reducelower.runtimes import Runtime
-
-__all__ = ["SCHEMA_VERSION", "as_plain", "json_line", "render", "rule_line", "runtime_line"]
+__all__ = ["SCHEMA_VERSION", "as_plain", "json_line", "render"]
 
 SCHEMA_VERSION = 2
 """Version of the layout; it changes when a reader of the old layout would break."""
@@ -40,46 +36,6 @@ def as_plain(report: Report) -> dict[str, Any]:
 def json_line(model: Outcome) -> str:
     """The report on one model as one line of JSON, described by ``$defs/model`` of the schema."""
     return json.dumps(_model(model), allow_nan=False)
-
-
-def runtime_line(runtime: Runtime) -> str:
-    """A runtime with its facts as one line of JSON, described by ``$defs/runtime`` of the schema."""
-    facts = [
-        {
-            "is": fact.outcome,
-            "says": fact.says,
-            "operators": sorted(fact.operators),
-            "model": sorted(fact.model),
-            "opsets": None if fact.opsets is None else str(fact.opsets),
-            "when": list(fact.when.described()),
-            "evidence": str(fact.evidence),
-        }
-        for fact in runtime.facts
-    ]
-    plain = {
-        "name": runtime.name,
-        "version": runtime.version,
-        "about": runtime.about,
-        "reads": str(runtime.reads),
-        "prefer": runtime.prefer,
-        "note": runtime.note,
-        "facts": facts,
-    }
-    return json.dumps(plain, allow_nan=False)
-
-
-def rule_line(rule: Rule) -> str:
-    """A rule as one line of JSON, described by ``$defs/rule`` of the schema."""
-    from onnx.printer import to_text
-
-    plain = {
-        "name": rule.name,
-        "operator": rule.function.name,
-        "element_types": rule.element_types,
-        "identity": rule.identity,
-        "text": to_text(rule.function),
-    }
-    return json.dumps(plain, allow_nan=False)
 
 
 def _model(model: Outcome) -> Mapping[str, Any]:
