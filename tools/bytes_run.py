@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import collections
-import multiprocessing
 import os
 import resource
 import signal
@@ -19,9 +18,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from multiprocessing.connection import Connection
+from functools import cache, partial
 from pathlib import Path
 
+from reducelower.batch.processes import run_in_processes
 from tools.mutation import mutated, seeds
 
 __all__ = ["Finding", "run_numbers"]
@@ -55,7 +55,6 @@ def judge(number: int, models: Sequence[bytes], folder: Path, *, verify: bool) -
 
     (folder / "in.onnx").write_bytes(mutated(models, number))
     output, said = folder / "out.onnx", folder / "said.txt"
-    output.unlink(missing_ok=True)
     with said.open("wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
@@ -84,82 +83,62 @@ def _complaint(status: int, lines: list[str], has_output: bool, seconds: float) 
     return f"{seconds:.1f} s" if seconds > SECONDS / 2 else ""
 
 
-def _work(numbers: Sequence[int], verify: bool, pipe: Connection) -> None:
+@cache
+def _limited() -> list[bytes]:
+    """The models to break, once the process has its limits."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    models = seeds()
+    return seeds()
+
+
+def _work(number: int, *, verify: bool) -> tuple[int, int, str]:
+    models = _limited()
     # Each output is synced to disk before it gets its name. A folder in memory, if there is one, makes that fast.
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="bytes_run", dir=memory) as name:
-        for number in numbers:
-            # No handlers, so that nothing in Python can catch the signals. The limits are on CPU time, then on time.
-            signal.setitimer(signal.ITIMER_PROF, SECONDS)
-            signal.alarm(20 * SECONDS)
-            pipe.send((number, None, ""))
-            pipe.send((number, *judge(number, models, Path(name), verify=verify)))
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            signal.alarm(0)
-    pipe.close()
+        # No handlers, so that nothing in Python can catch the signals. The limits are on CPU time, then on time.
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        signal.alarm(20 * SECONDS)
+        found = judge(number, models, Path(name), verify=verify)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.alarm(0)
+    return number, *found
 
 
-def run_numbers(numbers: Sequence[int], *, verify: bool = False) -> tuple[collections.Counter[int], list[Finding]]:
-    """Run the command line on the broken models of these numbers, in a new process whenever one crashes.
+def run_numbers(
+    numbers: Sequence[int], *, verify: bool = False, jobs: int = 1
+) -> tuple[collections.Counter[int], list[Finding]]:
+    """Run the command line on the broken models of these numbers, and print findings as they come.
 
     Returns:
         The counts of exit statuses, and the findings.
     """
-    context = multiprocessing.get_context("spawn")
     statuses: collections.Counter[int] = collections.Counter()
     findings: list[Finding] = []
-    left = list(numbers)
-    while left:
-        ours, theirs = context.Pipe(duplex=False)
-        worker = context.Process(target=_work, args=(left, verify, theirs))
-        worker.start()
-        theirs.close()
-        number = left[0]
-        finished = 0
-        try:
-            while True:
-                number, status, complaint = ours.recv()
-                if status is None:
-                    continue
-                finished += 1
-                statuses[status] += 1
-                if complaint:
-                    findings.append((number, complaint))
-        except EOFError:
-            worker.join()
-        if finished < len(left):
-            findings.append((left[finished], f"the process died: exit code {worker.exitcode}"))
-        left = left[finished + 1 :]
+    # Spawned, so that what the command line prints is not captured by who runs this.
+    results = run_in_processes(
+        partial(_work, verify=verify), numbers, jobs, lambda number, how: (number, -1, how), method="spawn"
+    )
+    for number, status, complaint in results:
+        statuses[status] += 1
+        if complaint:
+            findings.append((number, complaint))
+            print(number, complaint, flush=True)
     return statuses, findings
 
 
-def _slice(arguments: tuple[range, bool]) -> tuple[collections.Counter[int], list[Finding]]:
-    return run_numbers(arguments[0], verify=arguments[1])
-
-
 def main() -> None:
-    """Run the requested number of models, several at a time, and print findings as they come."""
-    from concurrent.futures import ThreadPoolExecutor
-
+    """Run the requested number of models."""
     parser = argparse.ArgumentParser(description="Run the command line on broken models.")
     parser.add_argument("--count", type=int, default=200_000)
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--verify", action="store_true")
     options = parser.parse_args()
-    end = options.start + options.count
-    pieces = [(range(start, min(start + 2000, end)), options.verify) for start in range(options.start, end, 2000)]
-    total: collections.Counter[int] = collections.Counter()
     began = time.monotonic()
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for statuses, findings in pool.map(_slice, pieces):
-            total += statuses
-            for finding in findings:
-                print(*finding, flush=True)
-            print(f"# {sum(total.values())} {dict(total)} {time.monotonic() - began:.0f} s", flush=True)
+    numbers = range(options.start, options.start + options.count)
+    statuses, _ = run_numbers(numbers, verify=options.verify, jobs=options.jobs)
+    print(f"# {statuses.total()} {dict(statuses)} {time.monotonic() - began:.0f} s")
 
 
 if __name__ == "__main__":

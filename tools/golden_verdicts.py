@@ -14,10 +14,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +22,7 @@ import onnx
 from onnx import ModelProto
 
 import reducelower
+from reducelower.batch.processes import run_in_processes
 from reducelower.verification import verify
 from tools.node_cases import cases
 
@@ -91,16 +89,9 @@ def _read(source: str) -> tuple[ModelProto, dict[str, object]]:
 
 def run(folders: Sequence[Path], every: int) -> dict[str, tuple[str, str]]:
     """The verdicts by the names of the conversions, including crashes of a runtime."""
-    verdicts: dict[str, tuple[str, str]] = {}
-    pool = ProcessPoolExecutor(1, get_context("spawn"))
-    for job in jobs(folders, every):
-        try:
-            verdicts[job.name] = pool.submit(verdict_of, job).result()
-        except BrokenProcessPool:
-            verdicts[job.name] = "died", ""
-            pool = ProcessPoolExecutor(1, get_context("spawn"))
-    pool.shutdown()
-    return verdicts
+    wanted = list(jobs(folders, every))
+    found = run_in_processes(verdict_of, wanted, 1, lambda job, how: ("died", ""))
+    return dict(zip((job.name for job in wanted), found, strict=True))
 
 
 def main() -> int:

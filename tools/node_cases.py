@@ -1,17 +1,10 @@
-"""Convert onnx's own node test cases to other opset versions, and run them again.
-
-As a program it prints the outcomes by operator::
-
-    python -m tools.node_cases --ops Pad,Clip --to 13,11 [--reasons]
-"""
+"""onnx's own node test cases: convert them to other opset versions, and run them again."""
 
 from __future__ import annotations
 
-import argparse
 import logging
 import warnings
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -27,8 +20,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.verification.running.evaluator import Evaluator
 from tools.sessions import unoptimized
 
-TARGETS = (21, 18, 17, 15, 13, 11, 9)
-STATES = ("ok", "refused", "wrong", "invalid", "crash", "not run")
+__all__ = ["Case", "Result", "cases", "convert", "runs_as_expected"]
 
 _LACKS_KERNEL = (
     "NOT_IMPLEMENTED",
@@ -60,7 +52,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of one case at one target."""
+    """The outcome of one case at one target: ok, refused, wrong, invalid, crash or not run."""
 
     case: Case
     target: int
@@ -208,83 +200,3 @@ def _mismatch(expected: Any, value: Any, case: Case) -> str:
         return ""
     with np.errstate(all="ignore"):
         return f"numbers differ by up to {np.nanmax(np.abs(value.astype(np.float64) - expected.astype(np.float64)))}"
-
-
-def chosen(operators: Iterable[str] = ()) -> tuple[Case, ...]:
-    """The cases of some operators; of all if none are named."""
-    wanted = set(operators)
-    return tuple(case for case in cases() if not wanted or case.operator in wanted)
-
-
-def results(wanted: Iterable[Case], targets: Sequence[int] = TARGETS) -> Iterator[Result]:
-    """Convert cases to every target except their own opset version."""
-    for case in wanted:
-        if runs_as_expected(case):
-            for target in targets:
-                if target != case.opset:
-                    yield convert(case, target)
-
-
-@cache
-def types_at(opset: int) -> frozenset[str]:
-    """Every type that some operator accepts at an opset version, as schemas write it."""
-    schemas = (schema for schema in onnx.defs.get_all_schemas_with_history() if schema.domain == "")
-    current: dict[str, Any] = {}
-    for schema in sorted(schemas, key=lambda one: one.since_version):
-        if schema.since_version <= opset:
-            current[schema.name] = schema
-    constraints = (constraint for schema in current.values() for constraint in schema.type_constraints)
-    return frozenset(name for constraint in constraints for name in constraint.allowed_type_strs)
-
-
-def has_types(result: Result) -> bool:
-    """Whether the target's opset version has the element types of the case's inputs and outputs."""
-    graph = result.case.model.graph
-    types = (value.type for value in (*graph.input, *graph.output) if value.type.HasField("tensor_type"))
-    names = (TensorProto.DataType.Name(found.tensor_type.elem_type).lower() for found in types)
-    return types_at(result.target).issuperset(f"tensor({name})" for name in names)
-
-
-def table(found: Iterable[Result]) -> str:
-    """Counts by operator, and by target at the end."""
-    found = list(found)
-    by_operator: dict[str, Counter[str]] = defaultdict(Counter)
-    by_target: dict[int, Counter[str]] = defaultdict(Counter)
-    for result in found:
-        by_operator[result.case.operator][result.state] += 1
-        by_target[result.target][result.state] += 1
-    rows = [("operator", *STATES)]
-    rows += [(name, *(str(count[state] or "") for state in STATES)) for name, count in sorted(by_operator.items())]
-    rows += [
-        (f"to {target}", *(str(by_target[target][state] or "") for state in STATES))
-        for target in sorted(by_target, reverse=True)
-    ]
-    total = sum(by_target.values(), Counter[str]())
-    rows.append(("all", *(str(total[state]) for state in STATES)))
-    lines = [f"{row[0]:28}" + "".join(f"{cell:>9}" for cell in row[1:]) for row in rows]
-    possible = sum(map(has_types, found))
-    share = total["ok"] / possible if possible else 1.0
-    lines.append(f"reproduced: {share:.1%} of the {possible} whose element types the target has")
-    return "\n".join(lines)
-
-
-def main() -> None:
-    """Convert and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ops", default="", help="operators, separated by commas; all if left out")
-    parser.add_argument("--to", default=",".join(map(str, TARGETS)), help="opset versions, separated by commas")
-    parser.add_argument("--case", default="", help="only cases whose name contains this")
-    parser.add_argument("--reasons", action="store_true", help="print every result that is not ok")
-    options = parser.parse_args()
-    wanted = [case for case in chosen(filter(None, options.ops.split(","))) if options.case in case.name]
-    found = list(results(wanted, [int(number) for number in options.to.split(",")]))
-    print(table(found))
-    for result in found:
-        shown = result.state in ("wrong", "invalid", "crash") or (options.reasons and result.state != "ok")
-        if shown:
-            case = result.case
-            print(f"{result.state}: {case.name} {case.opset} -> {result.target}: {result.reason[:400]}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Change one thing at random in several forms of one model: after a raise, it must compute the same as before.
+"""Plant faults in several forms of one model: after a raise, it must compute the same as before.
 
 python -m tools.perturbed --seed 0 --count 1000
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, checker, compose, helper, numpy_helper, shape_inference
+from onnx import GraphProto, ModelProto, checker, compose, helper, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 
 import reducelower
@@ -19,22 +19,23 @@ from reducelower.recompose import raise_with_plan
 from reducelower.recompose.expressions import Form, forms_of, known_composites
 from tools.sessions import unoptimized
 from tools.spelled import LAST, SHAPE, Written, choices, values
+from tools.verification.faults import plant
+
+__all__ = ["case", "wrong"]
 
 FORMS = [form for op_type in known_composites() for form in forms_of(op_type)]
 OPSETS = (13, 17, 18, 20, 21, 23)
 BLOCKS = 3
 """Forms in one model: what the memo keeps about one must not be used for another."""
 
+FAULTS = (
+    "another input", "axes as an input", "constant negated", "constant off by a hundredth", "function of one value",
+    "greatest for least", "keepdims", "maximum for mean", "mean for sum", "operands exchanged", "product for quotient",
+    "scalar off by a tenth", "sum for difference", "through float16",
+)  # fmt: skip
+"""Kinds of faults, of which a form has one or two; it also gets some of the `CHANGES`."""
+
 Random = np.random.Generator
-
-
-INSTEAD = {
-    "Abs": ["Neg"], "Add": ["Sub", "Mul"], "Div": ["Mul"], "Erf": ["Tanh"], "Exp": ["Sigmoid"], "Log": ["Sqrt"],
-    "Max": ["Min", "Add"], "Mul": ["Div", "Add"], "Pow": ["Mul"], "Reciprocal": ["Neg"], "ReduceL2": ["ReduceL1"],
-    "ReduceMax": ["ReduceMean"], "ReduceMean": ["ReduceSum", "ReduceMax"], "ReduceSum": ["ReduceMean"],
-    "Relu": ["Abs"], "Sqrt": ["Exp", "Abs"], "Sub": ["Add", "Max"], "Tanh": ["Erf"],
-}  # fmt: skip
-"""Groups of operators that accept the same operands."""
 
 
 def spelled(form: Form, random: Random) -> ModelProto:
@@ -48,12 +49,7 @@ def spelled(form: Form, random: Random) -> ModelProto:
     return Written(form, ways[random.integers(len(ways))], inputs).model
 
 
-# Changes; each returns whether it changed anything
-
-
-def _node(graph: GraphProto, random: Random, *op_types: str) -> NodeProto | None:
-    nodes = [node for node in graph.node if not op_types or node.op_type.startswith(op_types)]
-    return nodes[random.integers(len(nodes))] if nodes else None
+# Changes of what is around the nodes of a form; the values are those of a constant that becomes an input.
 
 
 def _constant(graph: GraphProto, random: Random) -> int | None:
@@ -61,152 +57,48 @@ def _constant(graph: GraphProto, random: Random) -> int | None:
     return places[random.integers(len(places))] if places else None
 
 
-def _with_constant(graph: GraphProto, random: Random, change: Callable[[np.ndarray], np.ndarray]) -> bool:
-    place = _constant(graph, random)
-    if place is None:
-        return False
-    tensor = graph.initializer[place]
-    value = change(numpy_helper.to_array(tensor)).astype(np.float32)
-    tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
-    return True
-
-
-def nothing(graph: GraphProto, random: Random) -> bool:
-    """Change nothing."""
-    return True
-
-
-def another_operator(graph: GraphProto, random: Random) -> bool:
-    """Replace the operator of one node by another one for the same operands."""
-    node = _node(graph, random, *INSTEAD)
-    if node is None or node.op_type not in INSTEAD:
-        return False
-    node.op_type = str(random.choice(INSTEAD[node.op_type]))
-    return True
-
-
-def operands_swapped(graph: GraphProto, random: Random) -> bool:
-    """Exchange the operands of a node."""
-    node = _node(graph, random, "Sub", "Div", "Pow", "Add", "Mul")
-    if node is None:
-        return False
-    node.input[:] = [node.input[1], node.input[0]]
-    return True
-
-
-def another_value(graph: GraphProto, random: Random) -> bool:
-    """Let a node read another value that comes before it."""
-    place = int(random.integers(len(graph.node)))
-    node = graph.node[place]
-    readable = [graph.input[0].name, *(name for before in graph.node[:place] for name in before.output)]
-    readable += [tensor.name for tensor in graph.initializer if tensor.data_type == 1]
-    at = int(random.integers(min(len(node.input), 1 if node.op_type.startswith("Reduce") else 2)))
-    node.input[at] = str(random.choice(readable))
-    return True
-
-
-def another_number(graph: GraphProto, random: Random) -> bool:
-    """Change a constant by much or by little."""
-    return _with_constant(graph, random, lambda value: value * np.float32(random.choice([0.5, 1.01, -1.0, 0.0, 3.0])))
-
-
-def another_shape(graph: GraphProto, random: Random) -> bool:
+def another_shape(graph: GraphProto, random: Random) -> Mapping[str, np.ndarray]:
     """Broadcast a constant to another shape, with other numbers in it."""
     shapes = [(1,), (1, 1), (LAST,), (SHAPE[1], 1), (SHAPE[0], 1, 1), (1, 1, 1), (1, 1, 1, 1), SHAPE, (SHAPE[1], LAST)]
-
-    def change(value: np.ndarray) -> np.ndarray:
-        shape = shapes[random.integers(len(shapes))]
-        return np.full(shape, value.reshape(-1)[0]) * (1 if random.integers(2) else random.normal(1, 0.3, shape))
-
-    return _with_constant(graph, random, change)
-
-
-def no_dimensions_kept(graph: GraphProto, random: Random) -> bool:
-    """Let a reduction drop its axes; data of one size in all dimensions still broadcast."""
-    node = _node(graph, random, "Reduce")
-    if node is None:
-        return False
-    kept = [attribute for attribute in node.attribute if attribute.name != "keepdims"]
-    del node.attribute[:]
-    node.attribute.extend([*kept, helper.make_attribute("keepdims", 0)])
-    return True
+    place = _constant(graph, random)
+    if place is not None:
+        tensor, shape = graph.initializer[place], shapes[random.integers(len(shapes))]
+        first = numpy_helper.to_array(tensor).reshape(-1)[0]
+        value = np.full(shape, first) * (1 if random.integers(2) else random.normal(1, 0.3, shape))
+        tensor.CopyFrom(numpy_helper.from_array(value.astype(np.float32), tensor.name))
+    return {}
 
 
-def other_axes(graph: GraphProto, random: Random) -> bool:
-    """Change the axes of one reduction."""
-    node = _node(graph, random, "Reduce")
-    if node is None or len(node.input) < 2:
-        return False
-    axes = [[-1], [1], [0], [1, 2], [2], [0, 1, 2], [-2], [0, 2]][random.integers(8)]
-    graph.initializer.append(numpy_helper.from_array(np.array(axes, np.int64), "other_axes"))
-    node.input[1] = "other_axes"
-    return True
-
-
-def all_axes(graph: GraphProto, random: Random) -> bool:
+def all_axes(graph: GraphProto, random: Random) -> Mapping[str, np.ndarray]:
     """Change the axes of all reductions."""
     axes = [[-1], [1], [0], [1, 2], [2], [0, 1, 2], [-2], [2, 1]][random.integers(8)]
     graph.initializer.append(numpy_helper.from_array(np.array(axes, np.int64), "all_axes"))
     for node in graph.node:
         if node.op_type.startswith("Reduce") and len(node.input) > 1:
             node.input[1] = "all_axes"
-    return True
+    return {}
 
 
-def read_outside(graph: GraphProto, random: Random) -> bool:
+def read_outside(graph: GraphProto, random: Random) -> Mapping[str, np.ndarray]:
     """Make an inner value an output as well."""
-    node = _node(graph, random)
-    if node is None or node.output[0] == graph.output[0].name:
-        return False
-    graph.output.add(name=node.output[0]).type.tensor_type.elem_type = 1
-    return True
+    node = graph.node[random.integers(len(graph.node))]
+    if node.output[0] != graph.output[0].name:
+        graph.output.add(name=node.output[0]).type.tensor_type.elem_type = 1
+    return {}
 
 
-def read_by_another(graph: GraphProto, random: Random) -> bool:
-    """Let a node outside of the form read an inner value."""
-    node = _node(graph, random)
-    if node is None:
-        return False
-    graph.node.append(helper.make_node("Neg", [node.output[0]], ["outside"]))
-    graph.output.add(name="outside").type.tensor_type.elem_type = 1
-    return True
-
-
-def through_float16(graph: GraphProto, random: Random) -> bool:
-    """Round an inner value to float16."""
-    place = int(random.integers(len(graph.node)))
-    node = graph.node[place]
-    nodes = list(graph.node)
-    narrow = helper.make_node("Cast", [node.input[0]], ["narrow"], to=10)
-    wide = helper.make_node("Cast", ["narrow"], ["wide"], to=1)
-    if any(tensor.name == node.input[0] and tensor.data_type != 1 for tensor in graph.initializer):
-        return False
-    node.input[0] = "wide"
-    nodes[place:place] = [narrow, wide]
-    copies = [NodeProto.FromString(each.SerializeToString()) for each in nodes]
-    del graph.node[:]
-    graph.node.extend(copies)
-    return True
-
-
-def constant_at_run_time(graph: GraphProto, random: Random) -> bool:
+def constant_at_run_time(graph: GraphProto, random: Random) -> Mapping[str, np.ndarray]:
     """Make a constant an input of the model."""
     place = _constant(graph, random)
     if place is None:
-        return False
-    tensor = graph.initializer[place]
+        return {}
+    tensor = graph.initializer.pop(place)
     graph.input.append(helper.make_tensor_value_info(tensor.name, 1, list(tensor.dims)))
-    RUN_TIME[tensor.name] = numpy_helper.to_array(tensor)
-    del graph.initializer[place]
-    return True
+    return {tensor.name: numpy_helper.to_array(tensor)}
 
 
-RUN_TIME: dict[str, np.ndarray] = {}
-"""Values for a constant that became an input."""
-
-CHANGES: Sequence[Callable[[GraphProto, Random], bool]] = (
-    nothing, another_operator, operands_swapped, another_value, another_number, another_shape, no_dimensions_kept,
-    other_axes, all_axes, read_outside, read_by_another, through_float16, constant_at_run_time,
+CHANGES: Sequence[Callable[[GraphProto, Random], Mapping[str, np.ndarray]]] = (
+    another_shape, all_axes, read_outside, constant_at_run_time,
 )  # fmt: skip
 
 
@@ -220,38 +112,48 @@ def case(seed: int) -> tuple[ModelProto, list[str], dict[str, np.ndarray]] | Non
     for block in range(BLOCKS):
         # Mostly one form several times, so that the memo meets forms that differ only in the change.
         form = form if random.integers(3) else FORMS[random.integers(len(FORMS))]
-        model = spelled(form, random)
-        RUN_TIME.clear()
-        for _ in range(int(random.integers(1, 3))):
-            change = CHANGES[random.integers(len(CHANGES))]
-            if change(model.graph, random):
-                told.append(f"{form.name}: {change.__name__}")
-        for value in model.graph.output:
-            value.type.tensor_type.ClearField("shape")
+        changed = _changed(form, random, told)
         try:
-            inferred = shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-            del model.graph.output[:]
-            model.graph.output.extend(inferred.graph.output)
-            checker.check_model(model)
-            model = reducelower.convert_version(model, opset)
+            model = reducelower.convert_version(_inferred(changed[0]), opset)
         except Exception:  # a model without valid shapes is no test
             return None
         scale = float(random.choice([1e-3, 1.0, 30.0]))
-        data = model.graph.input[0].name
-        feeds[f"b{block}_{data}"] = (random.normal(0.2, 1, SHAPE) * scale).astype(np.float32)
-        feeds |= {f"b{block}_{name}": value for name, value in RUN_TIME.items()}
+        data = (random.normal(0.2, 1, SHAPE) * scale).astype(np.float32)
+        fed = {model.graph.input[0].name: data, **changed[1]}
+        feeds |= {f"b{block}_{name}": value for name, value in fed.items()}
         prefixed = compose.add_prefix(model, f"b{block}_")
         if whole is None:
             whole = prefixed
         else:
             whole.graph.MergeFrom(prefixed.graph)
     assert whole is not None
-    if random.integers(2):
-        try:
-            whole = shape_inference.infer_shapes(whole)
-        except Exception:
-            return None
-    return whole, told, feeds
+    return (shape_inference.infer_shapes(whole) if random.integers(2) else whole), told, feeds
+
+
+def _changed(form: Form, random: Random, told: list[str]) -> tuple[ModelProto, dict[str, np.ndarray]]:
+    """A form with up to two changes, and values for the inputs that they add."""
+    model, fed = spelled(form, random), dict[str, np.ndarray]()
+    for _ in range(int(random.integers(3))):
+        if random.integers(2):
+            fault = str(random.choice(FAULTS))
+            model, where = plant(model, fault, int(random.integers(1 << 30)))
+            told.append(f"{form.name}: {fault} {where}")
+        else:
+            change = CHANGES[random.integers(len(CHANGES))]
+            fed |= change(model.graph, random)
+            told.append(f"{form.name}: {change.__name__}")
+    return model, fed
+
+
+def _inferred(model: ModelProto) -> ModelProto:
+    """The model with the types of its outputs as its nodes give them."""
+    for value in model.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    outputs = shape_inference.infer_shapes(model, check_type=True, strict_mode=True).graph.output
+    del model.graph.output[:]
+    model.graph.output.extend(outputs)
+    checker.check_model(model)
+    return model
 
 
 def run(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[Any]:

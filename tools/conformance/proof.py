@@ -3,26 +3,22 @@
     python -m tools.conformance.proof --runtime openvino
     python -m tools.conformance.proof --runtime openvino --suite nodes
     python -m tools.conformance.proof --runtime tvm --interpreter ~/venvs/tvm/bin/python --for my_tvm.toml
-    python -m tools.conformance.proof --runtime openvino --transform my_module:rewrite
 
 This is not part of the test run, because it needs the runtime. It exits with 1 if a case that was right becomes wrong
-or refused, or if a wrong or refused case stays so although the conversion neither reports nor refuses it.
-`--transform` names a function from model bytes to model bytes; a ConversionError that it raises is the conversion's
-refusal. The suite ``nodes`` has onnx's own node tests, with a tolerance within which runtimes agree.
+or refused, or if a wrong or refused case stays so although the conversion neither reports nor refuses it. The suite
+``nodes`` has onnx's own node tests, with a tolerance within which runtimes agree.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
-from importlib import import_module
 from pathlib import Path
 
 from reducelower.conformance.case import Case
@@ -30,8 +26,6 @@ from reducelower.conformance.judging import judge
 from reducelower.conformance.mending import (
     TOOL_REFUSED,
     Change,
-    Converted,
-    Transform,
     compare,
     fitting,
     without_bad_forms,
@@ -45,14 +39,6 @@ from reducelower.runtimes.ranges import release
 from tools.conformance.nodes import WRONG, judge_roughly, judged_cases
 
 MEASURED = Path(__file__).parents[2] / "docs" / "measured"
-
-
-def by_function(name: str) -> Transform:
-    """The function ``module:function`` from model bytes to model bytes, as a conversion."""
-    module, _, function = name.partition(":")
-    sys.path.insert(0, os.getcwd())  # noqa: PTH109
-    convert = getattr(import_module(module), function)
-    return lambda model: Converted(convert(model))
 
 
 def sample(cases: Sequence[Case], count: int) -> list[Case]:
@@ -135,29 +121,15 @@ def keep_wrong_nodes(changes: Sequence[Change], target: str) -> None:
     WRONG.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def _record(change: Change) -> str:
-    return json.dumps(
-        {
-            "case": change.case.name,
-            "before": [change.before.word, change.before.kind, change.before.detail],
-            "after": [change.after.word, change.after.kind, change.after.detail],
-            "same": change.same,
-            "told": change.made is not None and bool(change.made.unmended),
-        }
-    )
-
-
 def main() -> None:
     """Run the comparison and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runtime", required=True)
     parser.add_argument("--interpreter", default=sys.executable, help="a Python that has the runtime")
     parser.add_argument("--for", dest="target", help="target name or file; the runtime's own by default")
-    parser.add_argument("--transform", help="module:function from model bytes to model bytes, instead of --for")
     parser.add_argument(
         "--results", type=Path, help="file that keeps the outcomes before and after, so that nothing runs twice"
     )
-    parser.add_argument("--changes", type=Path, help="file for the outcomes of every case before and after")
     parser.add_argument("--mend", type=Path, help="file for the target with a list of the forms that do not help")
     parser.add_argument("--keep", action="store_true", help="put the counts on the page about runtimes")
     parser.add_argument("--suite", choices=("reductions", "nodes"), default="reductions")
@@ -186,11 +158,8 @@ def main() -> None:
             runtime, changes = without_bad_forms(worker, probed, load_runtime(name), how)
             options.mend.write_text(target_text(runtime))
         else:
-            transform = by_function(options.transform) if options.transform else fitting(load_runtime(name))
-            changes = compare(worker, probed, transform, how)
+            changes = compare(worker, probed, fitting(load_runtime(name)), how)
     report(changes)
-    if options.changes:
-        options.changes.write_text("".join(_record(change) + "\n" for change in changes))
     if options.keep:
         counts = summary(changes, options.runtime, name, date.today().isoformat(), suite_size)
         keep_summary(counts, MEASURED / f"{options.suite}.json")

@@ -1,6 +1,6 @@
 """Count the verdicts of `verify` on random conversions that are right: `python -m tools.verification.alarms`.
 
-The conversions are those of `tools.fuzz`, whose judge runs source and result and shares nothing with `verify`.
+The conversions are those of `tools.fuzz`, whose judge shares with `verify` only how models are run.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ import argparse
 import sys
 import time
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from contextlib import closing
+from functools import partial
 
 from reducelower import Target, legalize
+from reducelower.batch.processes import run_in_processes
 from reducelower.verification import verify
 from tools.fuzz.case import runnable
 from tools.fuzz.drawing import NotDrawableError
 from tools.fuzz.generating import KINDS, generate
 from tools.fuzz.judging import judge
+from tools.node_cases import cases
 
 __all__ = ["verdict_of"]
 
@@ -60,20 +61,21 @@ def main() -> int:
     options = parser.parse_args()
     began = time.monotonic()
     verdicts: Counter[str] = Counter()
-    number = options.start
-    pool = ProcessPoolExecutor(1, get_context("spawn"))
-    while sum(verdicts.values()) < options.count:
-        try:
-            verdict, text = pool.submit(verdict_of, options.kind, options.seed, number).result()
-        except BrokenProcessPool:  # a runtime may crash on a model, without a fault of the conversion
-            verdict, text = "died", f"number {number}"
-            pool = ProcessPoolExecutor(1, get_context("spawn"))
-        if verdict:
-            verdicts[verdict] += 1
-            if verdict != "equivalent":
-                print(f"{verdict}: {number}: {text[:600]}", flush=True)
-        number += 1
-    print(f"{options.kind}, seed {options.seed}, to {number}: {dict(verdicts)}, {time.monotonic() - began:.0f} s")
+    cases()  # read once, so that every process that is forked has them
+    numbers = range(options.start, options.start + 100 * options.count)
+    # A runtime may crash on a model, without a fault of the conversion.
+    verdicts_of = run_in_processes(
+        partial(verdict_of, options.kind, options.seed), numbers, 1, lambda number, how: ("died", how)
+    )
+    with closing(verdicts_of):
+        for number, (verdict, text) in zip(numbers, verdicts_of, strict=False):
+            if verdict:
+                verdicts[verdict] += 1
+                if verdict != "equivalent":
+                    print(f"{verdict}: {number}: {text[:600]}", flush=True)
+            if verdicts.total() == options.count:
+                break
+    print(f"{options.kind}, seed {options.seed}, to {number + 1}: {dict(verdicts)}, {time.monotonic() - began:.0f} s")
     return 1 if verdicts["different"] else 0
 
 

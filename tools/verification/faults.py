@@ -266,22 +266,6 @@ def exchanged_branches(model: ModelProto, choose: random.Random) -> str:
     return _name(node)
 
 
-def another_branch(branch: str) -> Fault:
-    """Replace a branch of an If by the other one."""
-
-    def fault(model: ModelProto, choose: random.Random) -> str:
-        nodes = _nodes(model, "If")
-        if not nodes:
-            return ""
-        node = choose.choice(nodes)
-        graphs = {item.name: item.g for item in node.attribute}
-        other = "else_branch" if branch == "then_branch" else "then_branch"
-        graphs[branch].CopyFrom(graphs[other])
-        return f"{_name(node)}: {branch}"
-
-    return fault
-
-
 def another_input(model: ModelProto, choose: random.Random) -> str:
     """Let a node of the main graph read another value of the same type and sizes."""
     types_of = _types(model)
@@ -344,37 +328,21 @@ def _a_tenth(item: AttributeProto, choose: random.Random) -> object:
 BINARY = dict.fromkeys(("Sub", "Div", "Pow", "MatMul", "Greater", "Less", "Mod", "PRelu", "LessOrEqual"), (0, 1))
 AXES = ("Squeeze", "Unsqueeze", "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceLogSumExp", "ReduceL2")
 FLAGS = (
-    "noop_with_empty_axes",
-    "largest",
-    "sorted",
-    "exclusive",
-    "reverse",
-    "select_last_index",
-    "ceil_mode",
-    "count_include_pad",
-    "transA",
-    "transB",
-    "fmod",
-    "allowzero",
-    "linear_before_reset",
-    "saturate",
-)
+    "noop_with_empty_axes", "largest", "sorted", "exclusive", "reverse", "select_last_index", "ceil_mode",
+    "count_include_pad", "transA", "transB", "fmod", "allowzero", "linear_before_reset", "saturate",
+)  # fmt: skip
+EXTREMES = {"Max": "Min", "ReduceMax": "ReduceMin", "ArgMax": "ArgMin"}
+OTHER_FUNCTION = {
+    "Exp": "Softplus", "Log": "Sqrt", "Sqrt": "Abs", "Sigmoid": "Tanh", "Tanh": "Sigmoid", "Erf": "Tanh", "Relu": "Abs",
+    "Abs": "Relu", "Neg": "Identity", "Not": "Identity", "Reciprocal": "Neg",
+}  # fmt: skip
 
 FAULTS: dict[str, Fault] = {
     "operands exchanged": exchanged_inputs(BINARY),
     "choices of a Where exchanged": exchanged_inputs({"Where": (1, 2)}),
     "sum for difference": other_operator({"Add": "Sub", "Sub": "Add"}),
     "product for quotient": other_operator({"Mul": "Div", "Div": "Mul"}),
-    "greatest for least": other_operator(
-        {
-            "Max": "Min",
-            "Min": "Max",
-            "ReduceMax": "ReduceMin",
-            "ReduceMin": "ReduceMax",
-            "ArgMax": "ArgMin",
-            "ArgMin": "ArgMax",
-        }
-    ),
+    "greatest for least": other_operator(EXTREMES | {least: greatest for greatest, least in EXTREMES.items()}),
     "mean for sum": other_operator({"ReduceSum": "ReduceMean", "ReduceMean": "ReduceSum"}),
     "maximum for mean": other_operator({"ReduceMean": "ReduceMax", "ReduceSum": "ReduceMax"}),
     "strict for not strict": other_operator(
@@ -382,21 +350,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "or for and": other_operator({"And": "Or", "Or": "And", "Xor": "Or"}),
     "rounding": other_operator({"Floor": "Ceil", "Ceil": "Floor", "Round": "Floor"}),
-    "function of one value": other_operator(
-        {
-            "Exp": "Softplus",
-            "Log": "Sqrt",
-            "Sqrt": "Abs",
-            "Sigmoid": "Tanh",
-            "Tanh": "Sigmoid",
-            "Erf": "Tanh",
-            "Relu": "Abs",
-            "Abs": "Relu",
-            "Neg": "Identity",
-            "Not": "Identity",
-            "Reciprocal": "Neg",
-        }
-    ),
+    "function of one value": other_operator(OTHER_FUNCTION),
     "axis": changed_attribute(("axis", "batch_dims", "batch_axis"), _step),
     "axes as an attribute": changed_attribute(("axes",), _one_step),
     "axes as an input": changed_constant((TensorProto.INT64,), lambda v: v - 1, read_by=AXES, slots=(1,)),
@@ -438,8 +392,6 @@ FAULTS: dict[str, Fault] = {
     "a little added": inserted(_with_number("Add", 1e-3), FLOATS),
     "a thousandth too large": inserted(_with_number("Mul", 1.001), FLOATS),
     "branches exchanged": exchanged_branches,
-    "then as else": another_branch("then_branch"),
-    "else as then": another_branch("else_branch"),
     "another input": another_input,
     "outputs exchanged": exchanged_outputs,
 }

@@ -1,4 +1,7 @@
-"""Plant faults in converted models and count those that `verify` finds: `python -m tools.verification.mutations`."""
+"""Plant faults in converted models and count those that `verify` finds: `python -m tools.verification.mutations`.
+
+With ``--cases`` the models are onnx's own node cases, where nothing hides a fault.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from reducelower import convert_version
 from reducelower.errors import ConversionError
 from reducelower.verification import Verification, verify
 from tests.models import model
+from tools.node_cases import cases
 from tools.sessions import unoptimized
 
 from .faults import FAULTS, plant
@@ -29,6 +33,7 @@ __all__ = ["Mutant", "mutants"]
 
 FOLDER = Path(__file__).parents[2] / "tests" / "data" / "models"
 TARGETS = (9, 11, 13, 17, 18, 21)
+CASE = "onnx: "
 SETS = 60
 ROUNDING = 1e-4
 TRIES = 400  # attempts per requested mutant
@@ -104,6 +109,8 @@ def _source(name: str) -> ModelProto:
     if name in SMALL:
         opset, body = SMALL[name]
         return model(body, opset)
+    if name.startswith(CASE):
+        return next(case.model for case in cases() if case.name == name.removeprefix(CASE))
     return onnx.load(FOLDER / f"{name}.onnx")
 
 
@@ -123,7 +130,8 @@ def mutants(
     Args:
         seed: chooses models, opset versions and places.
         count: how many.
-        names: the models of `SMALL` and of the folder to use; all if none are named.
+        names: the models of `SMALL` and of the folder to use, or after `CASE` cases of onnx; if none are named, all of
+            the former.
         faults: kinds of faults.
     """
     names = names or [*SMALL, *sorted(path.stem for path in FOLDER.glob("*.onnx"))]
@@ -243,12 +251,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--cases", action="store_true", help="plant faults in onnx's own node cases")
     options = parser.parse_args()
     started = time.perf_counter()
     verdicts: Counter[str] = Counter()
     kinds: set[str] = set()
     missed = 0
-    for mutant in mutants(options.seed, options.count):
+    names = [f"{CASE}{case.name}" for case in cases() if len(case.model.graph.node) == 1] if options.cases else []
+    for mutant in mutants(options.seed, options.count, names):
         kinds.add(mutant.fault)
         verification = verify(mutant.before, mutant.after)
         verdicts[verification.verdict] += 1
