@@ -64,17 +64,13 @@ def rules(operator: str | None, book_name: str, folder: str | None) -> int:
     if operator and not shown_rules and (book_name != "spec" or not at_boundaries):
         raise _without_rule(book, operator)
     if operator is None:
-        result("\n".join(columns((rule.name, rule.element_types, rule.identity) for rule in shown_rules)))
+        result(*columns((rule.name, rule.element_types, rule.identity) for rule in shown_rules))
     else:
         from onnx.printer import to_text
 
-        for rule in shown_rules:
-            result(to_text(rule.function))
-        for line in columns((each.way, each.origin, each.says) for each in at_boundaries):
-            result(line)
-        for each in at_boundaries:
-            if each.text:
-                result(f"\n# {each.way}\n\n{each.text}")
+        result(*(to_text(rule.function) for rule in shown_rules))
+        result(*columns((each.way, each.origin, each.says) for each in at_boundaries))
+        result(*(f"\n# {each.way}\n\n{each.text}" for each in at_boundaries if each.text))
     return 0
 
 
@@ -86,8 +82,7 @@ def _without_rule(book: RuleBook, operator: str) -> click.UsageError:
 def _try(book: RuleBook, operator: str | None) -> int:
     """Try rules and print the result of each; return 1 if one was wrong."""
     trials = list(_trials(book, operator))
-    for line in columns((each.rule, each.tried, each.outcome) for each in trials):
-        result(line)
+    result(*columns((each.rule, each.tried, each.outcome) for each in trials))
     for each in trials:
         for sentence in each.wrong[:_MOST_SHOWN]:
             problem(f"{each.rule}, {each.tried}: {sentence}")
@@ -125,21 +120,15 @@ def targets(runtime: Any) -> int:
     from reducelower.runtimes import load_runtime, shipped_names, shipped_versions
 
     if runtime is None:
-        for line in columns(_row(load_runtime(name)) for name in shipped_names()):
-            result(line)
+        result(*columns(_row(load_runtime(name)) for name in shipped_names()))
         return 0
-    result(f"{runtime}: {runtime.about}")
-    result(f"reads opsets {runtime.reads}; prefers {runtime.prefer}")
-    if runtime.note:
-        result(runtime.note)
+    result(f"{runtime}: {runtime.about}", f"reads opsets {runtime.reads}; prefers {runtime.prefer}")
+    result(*filter(None, [runtime.note]))
     if runtime.name in shipped_names():
         versions = [load_runtime(f"{runtime.name}@{each}") for each in filter(None, shipped_versions(runtime.name))]
-        for line in columns((f"  {each}", f"opsets {each.reads}", _fact_counts(each)) for each in versions):
-            result(line)
+        result(*columns((f"  {each}", f"opsets {each.reads}", _fact_counts(each)) for each in versions))
     for fact in runtime.facts:
-        result("")
-        for line in _lines(fact):
-            result(line)
+        result("", *_lines(fact))
     return 0
 
 

@@ -15,18 +15,7 @@ import click
 from reducelower.lines import Tone
 from reducelower.model.text import shown
 
-__all__ = [
-    "finish",
-    "message",
-    "own_standard_output",
-    "prepare",
-    "problem",
-    "result",
-    "shown",
-    "styled",
-    "warning",
-    "width",
-]
+__all__ = ["finish", "own_standard_output", "prepare", "problem", "result", "shown", "styled", "warning", "width"]
 
 _WIDEST = 100
 _ELSEWHERE = 80
@@ -67,9 +56,10 @@ def _nowhere() -> TextIO:
     return Path(os.devnull).open("w")
 
 
-def result(text: str) -> None:
-    """Print a result."""
-    _print(text, sys.stdout)
+def result(*lines: str) -> None:
+    """Print a result, or several."""
+    for line in lines:
+        _print(line, sys.stdout)
 
 
 def width() -> int:
@@ -97,11 +87,6 @@ def _shows_colours(stream: TextIO) -> bool:
     if os.environ.get("FORCE_COLOR"):
         return True
     return stream.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
-
-
-def message(text: str) -> None:
-    """Print a progress message."""
-    _print(text, sys.stderr)
 
 
 def problem(sentence: str) -> None:

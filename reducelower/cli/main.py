@@ -13,7 +13,7 @@ from typing import NoReturn
 import click
 
 from reducelower.cli import console
-from reducelower.failures import BAD_USAGE, INTERRUPTED, TERMINATED, SettingError, describe, wants_trace
+from reducelower.failures import BAD_USAGE, INTERRUPTED, TERMINATED, SettingError, describe
 from reducelower.model.text import did_you_mean
 
 __all__ = ["app", "main", "run"]
@@ -151,23 +151,15 @@ def _run(arguments: Sequence[str] | None) -> int:
         # Reports contain the command line.
         status = app.main(args=words, prog_name="reducelower", standalone_mode=False, obj=tuple(words))
     except click.exceptions.NoArgsIsHelpError as error:
-        console.message(error.format_message())
+        click.echo(error.format_message(), err=True)
         return BAD_USAGE
     except click.UsageError as error:
         help_command = f" (see '{error.ctx.command_path} --help')" if error.ctx is not None else ""
         console.problem(_sentence(error) + help_command)
         return BAD_USAGE
-    except click.ClickException as error:
-        console.problem(error.format_message())
-        return BAD_USAGE
-    except SettingError as error:
-        console.problem(str(error))
-        return BAD_USAGE
     except click.Abort as error:
         raise (_Terminated if isinstance(error.__cause__, _Terminated) else KeyboardInterrupt) from None
     except Exception as error:
-        if wants_trace():
-            raise
         sentences, status = describe(error)
         for sentence in sentences:
             console.problem(sentence)
@@ -178,8 +170,6 @@ def _run(arguments: Sequence[str] | None) -> int:
 _OPTION_HINTS = {
     "--target": "--opset N is the opset version to convert to, --for NAME the runtime",
     **dict.fromkeys(("--target-opset", "--target-version", "--opset-version", "--to"), "it is called --opset"),
-    "--runtime-target": "it is called --for",
-    "--output-folder": "it is called --output-dir",
 }
 """Hints for option names of other tools."""
 

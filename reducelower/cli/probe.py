@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from reducelower.cli.console import message, result
+from reducelower.cli.console import result
 from reducelower.cli.options import option, takes
 from reducelower.cli.telling import check_place
 from reducelower.cli.types import FILE, OPERATOR, POSITIVE, RUNTIME
@@ -128,8 +128,7 @@ def command(**options: Any) -> int:
     ]
     write_whole(output, target_text(distilled.runtime, remarks), overwrite=options["force"])
     if not options["quiet"]:
-        result(text)
-        message(f"wrote {output}: {counted(len(distilled.runtime.facts), 'fact')}")
+        result(text, f"wrote {output}: {counted(len(distilled.runtime.facts), 'fact')}")
     return DONE
 
 

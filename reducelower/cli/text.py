@@ -134,18 +134,16 @@ def github_annotations(models: Sequence[Outcome]) -> str:
     """Workflow commands as documented: ``::error file=...,title=...::message``, special characters escaped."""
     lines = []
     for model in models:
-        # Line ends have an escape in workflow commands; other control characters are shown as text.
-        visible = "".join(letter if letter in "\r\n" else shown(letter) for letter in model.source)
-        place = _escaped(visible).replace(":", "%3A").replace(",", "%2C")
+        place = _escaped(model.source).replace(":", "%3A").replace(",", "%2C")
         for warning in model.warnings:
-            lines.append(f"::warning file={place},title=reducelower::{_escaped(shown(warning))}")
+            lines.append(f"::warning file={place},title=reducelower::{_escaped(warning)}")
         if model.passed:
             continue
         level = "warning" if model.verdict == "rewrite" else "error"
         for text in sentences(model.refusals) or [model.sentence]:
-            lines.append(f"::{level} file={place},title=reducelower::{_escaped(shown(text))}")
+            lines.append(f"::{level} file={place},title=reducelower::{_escaped(text)}")
     return "\n".join(lines)
 
 
 def _escaped(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return shown(text).replace("%", "%25")  # line ends are shown as text, as other control characters are
