@@ -12,12 +12,14 @@ from reducelower.cli import console
 from reducelower.cli.console import shown
 from reducelower.cli.options import option, takes
 from reducelower.cli.text import columns, paragraph
+from reducelower.cli.types import RUNTIME
 from reducelower.failures import DONE, REFUSED, describe
 from reducelower.model.text import counted
 
 if TYPE_CHECKING:
     from reducelower.pipeline.inspection import Inspected
     from reducelower.pipeline.where import Fault, OnRuntime
+    from reducelower.runtimes import Runtime
 
 __all__ = ["inspect"]
 
@@ -37,15 +39,15 @@ _KINDS = {
     params=takes(
         "models",
         option(
-            "--for names",
+            "--for runtimes",
             "Give the reasons for this runtime, such as opencv@4.12, in place of a line for each; repeatable.",
-            metavar="NAME",
+            type=RUNTIME,
             multiple=True,
         ),
         "--json",
     ),
 )
-def inspect(models: tuple[str, ...], names: tuple[str, ...], as_json: bool) -> int:
+def inspect(models: tuple[str, ...], runtimes: tuple[Runtime, ...], as_json: bool) -> int:
     """Say what is in a model, which opset versions it can reach, and on which runtimes it runs.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'. The exit status is 0, or 1 for a model that is
@@ -56,13 +58,6 @@ def inspect(models: tuple[str, ...], names: tuple[str, ...], as_json: bool) -> i
       reducelower inspect model.onnx
       reducelower inspect model.onnx --for opencv@4.12
     """
-    from reducelower.runtimes import TargetError, load_runtime
-
-    try:
-        for name in names:
-            load_runtime(name)
-    except TargetError as error:
-        raise click.UsageError(str(error)) from None
     import json
 
     from reducelower.batch.inputs import find_models
@@ -71,7 +66,7 @@ def inspect(models: tuple[str, ...], names: tuple[str, ...], as_json: bool) -> i
     status = DONE
     for model in find_models(models):
         try:
-            inspected = inspect_file(model.path, runtimes=names or None)
+            inspected = inspect_file(model.path, runtimes=runtimes or None)
         except Exception as error:  # a bad model must not stop the others
             problems, worst = describe(error, model.path)
             for problem in problems:
@@ -81,7 +76,7 @@ def inspect(models: tuple[str, ...], names: tuple[str, ...], as_json: bool) -> i
         if as_json:
             console.result(json.dumps(asdict(inspected), allow_nan=False))  # `$defs/inspected` of the schema
         else:
-            console.result(full_text(inspected, reasons=bool(names)))
+            console.result(full_text(inspected, reasons=bool(runtimes)))
         status = max(status, REFUSED if inspected.problem else DONE)
     return status
 

@@ -23,6 +23,7 @@ from reducelower.model.value_info import size_of
 from reducelower.options import Settings, Target
 from reducelower.pipeline.soundness import sound
 from reducelower.pipeline.where import OnRuntime, where
+from reducelower.runtimes import Runtime
 
 __all__ = ["Inspected", "Stated", "inspect_file"]
 
@@ -77,10 +78,10 @@ class Inspected:
     problem: str = ""
 
 
-def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspected:
+def inspect_file(path: str, *, runtimes: Iterable[Runtime] | None = None) -> Inspected:
     """Inspect a model file; its weights are not read.
 
-    `runtimes`: names such as ``opencv`` or ``opencv@4.12``; by default all.
+    `runtimes`: by default the newest version of every shipped one.
 
     Raises:
         UnreadableModelError: it cannot be read.
@@ -97,7 +98,7 @@ def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspect
         return replace(inspected, problem=error.refusals[0].reason)
 
 
-def _with_reach(inspected: Inspected, document: Document, runtimes: Iterable[str] | None) -> Inspected:
+def _with_reach(inspected: Inspected, document: Document, runtimes: Iterable[Runtime] | None) -> Inspected:
     """Add the reachable opset versions and the runtimes."""
     document = document.for_trials()  # all attempts share the types that inference finds
     opset = opset_of(document.message)

@@ -70,12 +70,8 @@ class OnRuntime:
     is_documented: bool = False
 
 
-def where(document: Document, names: Iterable[str] | None = None) -> tuple[OnRuntime, ...]:
-    """How a model (a document for trials) fares on runtimes, by default on the newest version of every shipped one.
-
-    A name is one of these or ``NAME@VERSION``.
-    """
-    runtimes = list(map(load_runtime, shipped_names() if names is None else names))
+def where(document: Document, runtimes: Iterable[Runtime] | None = None) -> tuple[OnRuntime, ...]:
+    """How a model (a document for trials) fares on runtimes, by default on the newest version of every shipped one."""
     # Measurements cover plain nodes, and on most runtimes only known sizes.
     model = document.message
     is_plain = not model.functions and all(
@@ -86,7 +82,7 @@ def where(document: Document, names: Iterable[str] | None = None) -> tuple[OnRun
     is_sized = all(dim.HasField("dim_value") for shape in shapes for dim in shape.dim)
     return tuple(
         _on(document, each, is_covered=is_plain and (is_sized or each.name.startswith("onnxruntime")))
-        for each in runtimes
+        for each in (map(load_runtime, shipped_names()) if runtimes is None else runtimes)
     )
 
 

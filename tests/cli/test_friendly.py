@@ -14,6 +14,7 @@ import pytest
 
 from reducelower.cli.inspection import full_text
 from reducelower.pipeline.inspection import Inspected, inspect_file
+from reducelower.runtimes import load_runtime
 
 Cli = Callable[..., Any]
 
@@ -64,7 +65,7 @@ def test_inspect_says_sizes_as_people_read_them(size: int, said: str) -> None:
 
 
 def test_inspect_says_what_a_runtime_refuses_and_where() -> None:
-    (tvm,) = inspect_file(str(EXAMPLES / "branches_21.onnx"), runtimes=["tvm"]).runtimes
+    (tvm,) = inspect_file(str(EXAMPLES / "branches_21.onnx"), runtimes=[load_runtime("tvm")]).runtimes
     (fault,) = tvm.faults
     assert (fault.kind, fault.says, fault.operators, fault.nodes, fault.first) == (
         "refused",

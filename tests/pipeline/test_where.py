@@ -10,6 +10,7 @@ import pytest
 
 from reducelower.pipeline.inspection import inspect_file
 from reducelower.pipeline.where import OnRuntime
+from reducelower.runtimes import load_runtime
 
 On = Callable[[onnx.ModelProto, str], OnRuntime]
 
@@ -23,7 +24,7 @@ def on(tmp_path: Path) -> On:
     def found(source: onnx.ModelProto, runtime: str) -> OnRuntime:
         path = tmp_path / "m.onnx"
         onnx.save(source, path)
-        (each,) = inspect_file(str(path), runtimes=[runtime]).runtimes
+        (each,) = inspect_file(str(path), runtimes=[load_runtime(runtime)]).runtimes
         return each
 
     return found

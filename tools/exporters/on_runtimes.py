@@ -73,7 +73,8 @@ def main() -> int:
         "--sized", action="store_true", help="set symbolic dimensions to the sizes that the model is fed"
     )
     arguments = parser.parse_args()
-    target = reducelower.Target(runtime=reducelower.load_runtime(arguments.target))
+    runtime = reducelower.load_runtime(arguments.target)
+    target = reducelower.Target(runtime=runtime)
     pairs: Counter[tuple[str, str]] = Counter()
     agreed = 0
     problems = []
@@ -91,7 +92,7 @@ def main() -> int:
             except ConversionError as refused:
                 after, why = "told", str(refused)
             pairs[before, after] += 1
-            (found,) = where(Document.of_message(source.model).for_trials(), [arguments.target])
+            (found,) = where(Document.of_message(source.model).for_trials(), [runtime])
             agreed += agrees(found, before, after)
             if after != "right":
                 problems.append(f"{source.kind}, {source.name}: {before}, then {after}: {' '.join(why.split())[:160]}")
