@@ -17,7 +17,7 @@ from reducelower.outcome import Outcome, Verdict
 from reducelower.pipeline.diagnosis import what_is_wrong, what_is_wrong_with_source
 from reducelower.pipeline.outcomes import refused
 from reducelower.pipeline.raising import legalized_and_raised
-from reducelower.pipeline.soundness import repaired, what_would_help, without_dead
+from reducelower.pipeline.soundness import cures, repaired, what_would_help
 from reducelower.pipeline.task import Task
 from reducelower.plan import CHOSEN, Plan
 from reducelower.plan import Task as PlanTask
@@ -50,24 +50,22 @@ def convert(
         from reducelower.pipeline.verifying import read_data_sets
 
         data_sets = read_data_sets(settings, source.model)
-    source, dropped, defect = without_dead(source)
-    notes = (*notes, *dropped)
-    if defect:
-        return refused(task.source, defect + ("" if settings.repair else what_would_help(source)))
-    converted, plan = legalized_and_raised(source, settings)
-    # Without a target, the result may keep operators that runtimes run although the checker refuses them.
-    check_result = what_is_wrong_with_source if settings.target == Target() else what_is_wrong
-    if defect := check_result(converted, external=external, full=True):
-        from reducelower.legalization.whole.stated_types import drop_stale
-
-        mended = drop_stale(source.model)
-        if mended.done:
-            # Runtimes ignore the stated types of inner values, so the model runs as it is.
-            source, notes = repaired(source, mended, notes)
-            converted, plan = legalized_and_raised(source, settings)
-            defect = check_result(converted, external=external, full=True)
-    if defect:
-        return _invalid_result(task, settings, source, defect)
+    defects: list[str] = []
+    for candidate, mended in cures(source):
+        defect = what_is_wrong_with_source(candidate.document, external=external)
+        if defect:
+            defects.append(defect + ("" if settings.repair else what_would_help(candidate)))
+            continue
+        converted, plan = legalized_and_raised(candidate, settings)
+        # Without a target, the result may keep operators that runtimes run although the checker refuses them.
+        check_result = what_is_wrong_with_source if settings.target == Target() else what_is_wrong
+        defect = check_result(converted, external=external, full=True)
+        if not defect:
+            source, notes = candidate, (*notes, *mended)
+            break
+        defects.append(_about_result(settings, candidate, defect))
+    else:
+        return refused(task.source, defects[0])
     plan = replace(plan, notes=(*notes, *plan.notes), task=_task_of(settings))
     verification = None
     verdict: Verdict = "fits" if plan.changes_nothing and not notes else "converted"
@@ -158,10 +156,10 @@ def _with_details(outcome: Outcome, settings: Settings, source: LoadedModel, mad
     return replace(outcome, details=describe_conversion(source.model, made.message, outcome.plan, outcome.verification))
 
 
-def _invalid_result(task: Task, settings: Settings, source: LoadedModel, defect: str) -> Outcome:
-    """Refuse an invalid result: usually the source has a defect that only shows at another opset version."""
+def _about_result(settings: Settings, source: LoadedModel, defect: str) -> str:
+    """What is wrong if a result is invalid: usually a defect of the source that only shows at another opset version."""
     help_ = "" if settings.repair else what_would_help(source)
     if cause := what_is_wrong(source.document, external=source.is_partial, full=True) or find_defect(source.model):
-        return refused(task.source, cause + help_)
+        return cause + help_
     hint = help_ or "; if the model and what is said of it (--type, --rank, --ir-version) are right, please report this"
-    return refused(task.source, f"the result is not valid: {defect}{hint}")
+    return f"the result is not valid: {defect}{hint}"

@@ -1,7 +1,8 @@
-"""Prepare a source model for conversion, and say what --repair would do to an invalid one."""
+"""Models that runtimes run although ONNX's checker refuses them, and what --repair would do to others."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,45 +14,38 @@ from reducelower.pipeline.diagnosis import what_is_wrong_with_source
 if TYPE_CHECKING:
     from reducelower.legalization.repair import Repaired
 
-__all__ = ["repaired", "sound", "what_would_help", "without_dead"]
+__all__ = ["cures", "repaired", "sound", "what_would_help"]
 
 _NEVER_TAKEN = "Put branches that are taken in the place of those that never are, which the checker refuses."
 
 
-def sound(source: LoadedModel) -> tuple[LoadedModel, tuple[str, ...], str]:
-    """The model to convert, notes about repairs, and the remaining defect (or "").
-
-    Runtimes ignore the stated types of inner values, so types that contradict the nodes are dropped.
-    """
-    source, cut, defect = without_dead(source, full=True)
-    if not defect:
-        return source, cut, ""
+def cures(source: LoadedModel) -> Iterator[tuple[LoadedModel, tuple[str, ...]]]:
+    """The model as it is, then without what runtimes ignore (branches that are never taken, types of inner values that
+    contradict the nodes), each with notes about that."""
+    yield source, ()
+    if (pruned := without_dead_branches(source.model)) is not None:
+        yield replace(source, document=source.document.with_message(pruned)), (_NEVER_TAKEN,)
     from reducelower.legalization.whole.stated_types import drop_stale
 
-    mended, notes = repaired(source, drop_stale(source.model), cut)
-    if len(notes) > len(cut) and not what_is_wrong_with_source(mended.document, external=source.is_partial, full=True):
-        return mended, notes, ""
-    return source, (), defect + what_would_help(source)
+    if (mended := drop_stale(source.model)).done:
+        yield repaired(source, mended)
 
 
-def without_dead(source: LoadedModel, *, full: bool = False) -> tuple[LoadedModel, tuple[str, ...], str]:
-    """The model without never-taken branches if the checker refuses only these, the notes, and the remaining defect."""
-    defect = what_is_wrong_with_source(source.document, external=source.is_partial, full=full)
-    pruned = without_dead_branches(source.model) if defect else None
-    if pruned is None:
-        return source, (), defect
-    candidate = replace(source, document=source.document.with_message(pruned))
-    if what_is_wrong_with_source(candidate.document, external=source.is_partial, full=full):
-        return source, (), defect
-    return candidate, (_NEVER_TAKEN,), ""
+def sound(source: LoadedModel) -> tuple[LoadedModel, tuple[str, ...], str]:
+    """The first form of the model that is valid, notes about it, and the defect of the model if none is."""
+    defects = []
+    for candidate, notes in cures(source):
+        defect = what_is_wrong_with_source(candidate.document, external=candidate.is_partial, full=True)
+        if not defect:
+            return candidate, notes, ""
+        defects.append(defect)
+    return source, (), defects[0] + what_would_help(source)
 
 
-def repaired(source: LoadedModel, mended: Repaired, notes: tuple[str, ...] = ()) -> tuple[LoadedModel, tuple[str, ...]]:
-    """The repaired model in place of the source, and the notes with the repairs added."""
-    return replace(source, document=Document.of_message(mended.model)), (
-        *notes,
-        *(f"Repaired: {done}." for done in mended.done),
-    )
+def repaired(source: LoadedModel, mended: Repaired) -> tuple[LoadedModel, tuple[str, ...]]:
+    """The repaired model in place of the source, and notes about the repairs."""
+    notes = tuple(f"Repaired: {done}." for done in mended.done)
+    return replace(source, document=Document.of_message(mended.model)), notes
 
 
 def what_would_help(source: LoadedModel) -> str:
