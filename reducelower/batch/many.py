@@ -12,14 +12,12 @@ from reducelower.batch.inputs import find_models, plan_outputs
 from reducelower.failures import SettingError
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome
-from reducelower.pipeline.checking import check_model
-from reducelower.pipeline.conversion import convert
-from reducelower.pipeline.outcomes import outcome_of
+from reducelower.pipeline.conversion import check_model, convert
+from reducelower.pipeline.task import Task, outcome_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
-    from reducelower.pipeline.task import Task
 
 __all__ = [
     "check_file",

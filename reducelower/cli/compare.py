@@ -80,7 +80,7 @@ def _text(outcome: Outcome, *, verbose: bool) -> str:
 
 def _outcome(work: Callable[[Sequence[str]], Outcome], paths: Sequence[str]) -> Outcome:
     """The outcome of a comparison; errors are in it."""
-    from reducelower.pipeline.outcomes import outcome_of
+    from reducelower.pipeline.task import outcome_of
 
     return replace(outcome_of(paths[0], partial(work, paths)), source=paths[0], output="".join(paths[1:]))
 

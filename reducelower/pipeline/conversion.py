@@ -1,4 +1,4 @@
-"""Convert one local model: read, check, legalize, verify, and write last."""
+"""Convert one local model: read, check, legalize, verify, and write last; or only report what that would do."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from reducelower.api import check
 from reducelower.errors import ConversionError
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.legalization.whole import Changed
@@ -15,17 +16,16 @@ from reducelower.model.validate import find_defect
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome, Verdict
 from reducelower.pipeline.diagnosis import what_is_wrong, what_is_wrong_with_source
-from reducelower.pipeline.outcomes import refused
 from reducelower.pipeline.raising import legalized_and_raised
-from reducelower.pipeline.soundness import cures, repaired, what_would_help
-from reducelower.pipeline.task import Task
+from reducelower.pipeline.soundness import cures, repaired, sound, what_would_help
+from reducelower.pipeline.task import Task, refused
 from reducelower.plan import CHOSEN, Plan
 from reducelower.plan import Task as PlanTask
 
 if TYPE_CHECKING:
     from reducelower.verification import TestDataSet, Verification
 
-__all__ = ["convert"]
+__all__ = ["check_model", "convert"]
 
 
 def convert(
@@ -163,3 +163,14 @@ def _about_result(settings: Settings, source: LoadedModel, defect: str) -> str:
         return cause + help_
     hint = help_ or "; if the model and what is said of it (--type, --rank, --ir-version) are right, please report this"
     return f"the result is not valid: {defect}{hint}"
+
+
+def check_model(path: str, settings: Settings) -> Outcome:
+    """Report what a conversion of a local model would do."""
+    source, notes, defect = sound(read_model(path))
+    if defect:
+        return refused(path, defect)
+    plan = check(source.model, **settings.for_engine(), base_dir=source.place)
+    plan = replace(plan, notes=(*notes, *plan.notes))
+    verdict: Verdict = "refused" if plan.refusals else "fits" if plan.changes_nothing and not notes else "rewrite"
+    return Outcome(path, verdict, plan=plan, refusals=plan.refusals)

@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto, parser
 
 from reducelower.failures import describe
 from reducelower.outcome import Outcome
-from reducelower.pipeline.outcomes import outcome_of
+from reducelower.pipeline.task import outcome_of
 
 ABS = "g (float[2, 3] x) => (float[2, 3] y) { y = Abs (x) }"
 

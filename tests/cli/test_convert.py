@@ -12,7 +12,7 @@ import pytest
 
 from reducelower.batch import Outcome, Settings, Task, convert_file
 from reducelower.options import Target
-from reducelower.pipeline.outcomes import outcome_of
+from reducelower.pipeline.task import outcome_of
 
 Cli = Callable[..., Any]
 
