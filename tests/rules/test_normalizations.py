@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import ModelProto, TensorProto, checker, defs, helper, shape_inference
+from onnx import ModelProto, TensorProto, checker, defs, shape_inference
 from onnx.reference import ReferenceEvaluator
 
 import reducelower
 from reducelower.rulebook import load_book
+from tests.models import one
 from tools.exact.normalizations import NORMALIZATIONS, exact_normalization
 
 FLOAT, HALF, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE
@@ -29,21 +30,13 @@ ATTRIBUTES: dict[str, dict[str, Any]] = {
 OPSETS = {"GroupNormalization": (21, 23), "LayerNormalization": (17, 18, 21), "RMSNormalization": (23,)}
 
 
-def single(
-    op_type: str, opset: int, inputs: list[np.ndarray], outputs: int = 1, kind: int = FLOAT, **more: Any
-) -> ModelProto:
-    names = [f"x{at}" for at in range(len(inputs))]
-    node = helper.make_node(op_type, names, [f"y{at}" for at in range(outputs)], **ATTRIBUTES.get(op_type, {}), **more)
-    graph = helper.make_graph(
-        [node],
-        "g",
-        [helper.make_tensor_value_info(name, kind, value.shape) for name, value in zip(names, inputs, strict=True)],
-        [
-            helper.make_tensor_value_info("y0", kind, [None] * inputs[0].ndim),
-            *(helper.make_tensor_value_info(f"y{at}", FLOAT, [None] * inputs[0].ndim) for at in range(1, outputs)),
-        ],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+def single(op_type: str, opset: int, inputs: list[np.ndarray], outputs: int = 1, **more: Any) -> ModelProto:
+    attributes = {**ATTRIBUTES.get(op_type, {}), **more}
+    return one(op_type, named(inputs), opset, outputs=[f"y{at}" for at in range(outputs)], **attributes)
+
+
+def named(inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
+    return {f"x{at}": value for at, value in enumerate(inputs)}
 
 
 def operands(op_type: str, kind: Any = np.float32, scale: float = 1.0) -> list[np.ndarray]:
@@ -55,7 +48,7 @@ def operands(op_type: str, kind: Any = np.float32, scale: float = 1.0) -> list[n
 
 def run(model: ModelProto, inputs: list[np.ndarray]) -> list[np.ndarray]:
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    return list(session.run(None, {f"x{at}": value for at, value in enumerate(inputs)}))
+    return list(session.run(None, named(inputs)))
 
 
 def exact(op_type: str, inputs: list[np.ndarray]) -> np.ndarray:
@@ -88,7 +81,7 @@ def test_every_normalization_is_kept_unless_it_is_named(op_type: str) -> None:
 @pytest.mark.parametrize("op_type", sorted(NORMALIZATIONS))
 def test_without_float_no_float_is_computed(op_type: str) -> None:
     inputs = operands(op_type, np.float16)
-    model = single(op_type, 23, inputs, kind=HALF)
+    model = single(op_type, 23, inputs)
     expanded = reducelower.expand(model, ops=[op_type], rules="stable", without_types=["float", "double"])
     checker.check_model(expanded, full_check=True)
     inferred = shape_inference.infer_shapes(expanded, strict_mode=True).graph
@@ -99,20 +92,20 @@ def test_without_float_no_float_is_computed(op_type: str) -> None:
 @pytest.mark.parametrize("op_type", ["LayerNormalization", "InstanceNormalization", "GroupNormalization"])
 def test_large_float16_numbers_stay_finite_where_every_operator_rounds(op_type: str) -> None:
     inputs = operands(op_type, np.float16, scale=1e4)
-    model = single(op_type, 23, inputs, kind=HALF)
+    model = single(op_type, 23, inputs)
     expanded = reducelower.expand(model, ops=[op_type], rules="stable", without_types=["float"])
     with np.errstate(all="ignore"):
-        (found,) = ReferenceEvaluator(expanded).run(None, {f"x{at}": value for at, value in enumerate(inputs)})
+        (found,) = ReferenceEvaluator(expanded).run(None, named(inputs))
     np.testing.assert_allclose(np.asarray(found, np.float64), exact(op_type, inputs), atol=4 * 2.0**-9)
 
 
 def test_stash_type_says_what_float16_is_computed_in() -> None:
     inputs = operands("LayerNormalization", np.float16)
-    model = single("LayerNormalization", 18, inputs, kind=HALF)
+    model = single("LayerNormalization", 18, inputs)
     expanded = reducelower.expand(model, ops=["LayerNormalization"], rules="stable")
     casts = [node.attribute[0].i for node in expanded.graph.node if node.op_type == "Cast"]
     assert casts == [FLOAT]
-    bfloat = single("LayerNormalization", 18, inputs, kind=HALF, stash_type=TensorProto.BFLOAT16)
+    bfloat = single("LayerNormalization", 18, inputs, stash_type=TensorProto.BFLOAT16)
     expanded = reducelower.expand(bfloat, ops=["LayerNormalization"], rules="stable")
     casts = [node.attribute[0].i for node in expanded.graph.node if node.op_type == "Cast"]
     assert casts == [TensorProto.BFLOAT16]
@@ -122,7 +115,7 @@ def test_stash_type_says_what_float16_is_computed_in() -> None:
 def test_statistics_in_float16_neither_overflow_nor_lose_epsilon(op_type: str, opset: int) -> None:
     rows = [[1, 1, 1, 1], [0, 0, 0, 0], [300, -300, 1, 0], [3e4, 2e4, -3e4, 1]]
     inputs = [np.array(rows, np.float16), np.ones(4, np.float16)]
-    model = single(op_type, opset, inputs, kind=HALF, stash_type=HALF)
+    model = single(op_type, opset, inputs, stash_type=HALF)
     for attribute in model.graph.node[0].attribute:
         if attribute.name == "epsilon":
             attribute.f = 1e-12  # zero as float16
@@ -131,7 +124,7 @@ def test_statistics_in_float16_neither_overflow_nor_lose_epsilon(op_type: str, o
     expanded = reducelower.expand(model, ops=[op_type], rules="stable")
     assert "Cast" not in {node.op_type for node in expanded.graph.node}
     with np.errstate(all="ignore"):
-        (found,) = ReferenceEvaluator(expanded).run(None, {"x0": inputs[0], "x1": inputs[1]})
+        (found,) = ReferenceEvaluator(expanded).run(None, named(inputs))
     wide = np.array(rows)
     wide -= wide.mean(-1, keepdims=True) if op_type == "LayerNormalization" else 0
     right = wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-12)
@@ -187,7 +180,7 @@ def test_beside_an_infinite_maximum_there_are_no_numbers(op_type: str, kind: Any
     """The page subtracts the maximum, and infinity less infinity is no number, nor is a sum with that in it."""
     rows = [[1, np.inf, 2], [np.inf, np.inf, -np.inf], [-np.inf] * 3, [-np.inf, 0, 1], [np.nan, 0, 1]]
     data = np.array(rows, kind)
-    model = single(op_type, 13, [data], kind=helper.np_dtype_to_tensor_dtype(data.dtype))
+    model = single(op_type, 13, [data])
     found = run(reducelower.expand(model, ops=[op_type], rules=rules), [data])[0]
     with np.errstate(all="ignore"):
         difference = data.astype(np.float64) - data.astype(np.float64).max(axis=1, keepdims=True)
@@ -201,7 +194,7 @@ def test_beside_an_infinite_maximum_there_are_no_numbers(op_type: str, kind: Any
 def test_the_smallest_magnitudes_have_a_norm(kind: Any, rules: str) -> None:
     least = np.finfo(kind).smallest_subnormal
     data = np.array([[least, 0, -least, 0], [3 * least, least, 0, 0], [0, 0, 0, 0]], kind)
-    model = single("LpNormalization", 22, [data], kind=helper.np_dtype_to_tensor_dtype(data.dtype))
+    model = single("LpNormalization", 22, [data])
     model.graph.node[0].attribute[1].i = 1  # p
     found = run(reducelower.expand(model, ops=["LpNormalization"], rules=rules), [data])[0]
     np.testing.assert_array_equal(found, np.array([[0.5, 0, -0.5, 0], [0.75, 0.25, 0, 0], [0] * 4], kind))
