@@ -12,7 +12,8 @@ import pytest
 from onnx import ModelProto, parser
 
 import reducelower
-from tests.models import run
+from tests.models import model as written
+from tests.models import operators, run
 
 TEXTS = {
     "Reshape": (18, 13, "t = Identity(s) y = Reshape<allowzero = 1>(x, t)", "float[n,m] x, int64[2] s", "float[a,b] y"),
@@ -25,13 +26,7 @@ TEXTS = {
 
 def model(op_type: str) -> ModelProto:
     opset, _, nodes, inputs, output = TEXTS[op_type]
-    return parser.parse_model(
-        f'<ir_version: 8, opset_import: ["" : {opset}]> g ({inputs}) => ({output}) <int64 axis = {{0}}> {{ {nodes} }}'
-    )
-
-
-def operators(made: ModelProto) -> list[str]:
-    return [node.op_type for node in made.graph.node]
+    return written(f"({inputs}) => ({output}) <int64 axis = {{0}}> {{ {nodes} }}", opset)
 
 
 @pytest.mark.parametrize("op_type", TEXTS)

@@ -9,19 +9,16 @@ from typing import Any
 
 import onnx
 import pytest
-from onnx import ModelProto, checker, helper, parser
+from onnx import ModelProto, checker, helper
 
 import reducelower
 from reducelower.verification import verify
-
-
-def _model(text: str, opset: int, *, ir_version: int = 8, imports: str = "") -> ModelProto:
-    return parser.parse_model(f'<ir_version: {ir_version}, opset_import: ["": {opset}{imports}]> g {text}')
+from tests.models import model
 
 
 def _with_unknown_sizes(text: str, opset: int) -> ModelProto:
     """A model whose inputs and outputs state -1 for their first size."""
-    made = _model(text, opset)
+    made = model(text, opset)
     for value in (*made.graph.input, *made.graph.output):
         value.type.tensor_type.shape.dim[0].dim_value = -1
     return made
@@ -52,7 +49,7 @@ def test_a_size_of_minus_one_is_unknown_and_stays_as_it_is_written(case: str) ->
 
 def test_expanding_other_operators_leaves_them_alone() -> None:
     text = "(float[1,3] x) => (float[1,1] y) { z = Affine<alpha=0.5, beta=2.0>(x) y = ReduceL2<axes=[1]>(z) }"
-    made = reducelower.expand(_model(text, 8, ir_version=3))
+    made = reducelower.expand(model(text, 8, ir_version=3))
     assert {node.op_type for node in made.graph.node} >= {"Affine", "Sqrt"}
 
 
@@ -60,7 +57,7 @@ def test_expanding_other_operators_leaves_them_alone() -> None:
 def test_nothing_but_json_stands_on_the_standard_output(command: str, cli: Callable[..., Any], tmp_path: Path) -> None:
     """The checker writes a warning there, below Python."""
     text = "(float[1,3] x) => (float[1,1] y) { z = Affine<alpha=0.5, beta=2.0>(x) y = ReduceL2<axes=[1]>(z) }"
-    done = run_on(_model(text, 8, ir_version=3), f"{command} --json", cli, tmp_path)
+    done = run_on(model(text, 8, ir_version=3), f"{command} --json", cli, tmp_path)
     assert done.status == 0, done.err
     json.loads(done.out)
 
@@ -81,13 +78,13 @@ def test_group_normalization_of_18_is_no_fault_to_any_command(
     command: str, cli: Callable[..., Any], tmp_path: Path
 ) -> None:
     text = "(float[1,4,3] x, float[2] s) => (float[1,4,3] y) { y = GroupNormalization<num_groups=2>(x,s,s) }"
-    done = run_on(_model(text, 18), command, cli, tmp_path)
+    done = run_on(model(text, 18), command, cli, tmp_path)
     assert done.status == command.startswith("check"), done.err  # it has to be rewritten
     assert "deprecated" not in done.out + done.err
 
 
-def run_on(model: ModelProto, command: str, cli: Callable[..., Any], folder: Path) -> Any:
-    onnx.save(model, folder / "model.onnx")
+def run_on(given: ModelProto, command: str, cli: Callable[..., Any], folder: Path) -> Any:
+    onnx.save(given, folder / "model.onnx")
     name, *options = command.split()
     output = [] if name in ("check", "inspect") else ["-o", folder / "out.onnx"]
     return cli(name, folder / "model.onnx", *options, *output)
@@ -120,7 +117,7 @@ def test_operators_of_machine_learning_come_down_with_what_older_versions_have(
 ) -> None:
     version, taken, given, attributes, newer = _ML[operator]
     text = f"({taken}) => ({given}) {{ y = ai.onnx.ml.{operator}(x) }}"
-    made = _model(text, 9, ir_version=4, imports=f', "ai.onnx.ml": {version}')
+    made = model(text, 9, ir_version=4, imports=f'"ai.onnx.ml": {version}')
     for name, value in ({**attributes, **newer} if uses_new else attributes).items():
         made.graph.node[0].attribute.append(helper.make_attribute(name, value))
     target = reducelower.Target(runtime=reducelower.load_runtime(runtime))

@@ -13,7 +13,7 @@ from onnx import ModelProto, numpy_helper
 from reducelower.verification import RUNTIMES, verify
 from reducelower.verification.running.runtimes import OnnxRuntime, Session
 from reducelower.verification.running.source import Source
-from tests.models import model, run
+from tests.models import model, operators, run
 
 CHAIN = "g (float[N, 8] x) => (float[N, 8] y) { a = Abs (x)  b = MatMul (a, w)  c = Softmax (b)  y = Neg (c) }"
 WEIGHT = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32)
@@ -31,10 +31,6 @@ def given(folder: Path, name: str) -> tuple[ModelProto, dict[str, np.ndarray[Any
     onnx.checker.check_model(written, full_check=True)
     feeds = dict(np.load(folder / "inputs.npz"))
     return written, feeds, run(written, {value.name: feeds[value.name] for value in written.graph.input})
-
-
-def operators(written: ModelProto) -> list[str]:
-    return [node.op_type for node in written.graph.node]
 
 
 def test_of_a_changed_weight_the_product_is_written_with_what_it_was_given(tmp_path: Path) -> None:
