@@ -8,14 +8,14 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
 import click
 
 from reducelower.lines import Tone
 from reducelower.model.text import shown
 
-__all__ = ["finish", "own_standard_output", "prepare", "problem", "result", "shown", "styled", "warning", "width"]
+__all__ = ["finish", "own_standard_output", "prepare", "problem", "result", "shown", "styled", "width"]
 
 _WIDEST = 100
 _ELSEWHERE = 80
@@ -48,7 +48,7 @@ def own_standard_output() -> None:
         ours = os.dup(theirs)
         by_line = 1 if os.isatty(ours) else -1
         sys.stdout = os.fdopen(ours, "w", by_line, encoding=stream.encoding, errors=stream.errors)
-        with Path(os.devnull).open("w") as nowhere:
+        with _nowhere() as nowhere:
             os.dup2(nowhere.fileno(), theirs)
 
 
@@ -71,13 +71,9 @@ def width() -> int:
     return max(min(shutil.get_terminal_size((terminal, 0)).columns, _WIDEST), 30)
 
 
-def styled(text: str, tone: Tone) -> str:
-    """A result in the colour of its tone, if standard output shows colours."""
-    return _coloured(text, tone, sys.stdout)
-
-
-def _coloured(text: str, tone: Tone, stream: TextIO) -> str:
-    return click.style(text, fg=_COLOURS[tone]) if tone and _shows_colours(stream) else text
+def styled(text: str, tone: Tone, stream: TextIO | None = None) -> str:
+    """A text in the colour of its tone, if its stream, by default standard output, shows colours."""
+    return click.style(text, fg=_COLOURS[tone]) if tone and _shows_colours(stream or sys.stdout) else text
 
 
 def _shows_colours(stream: TextIO) -> bool:
@@ -89,14 +85,10 @@ def _shows_colours(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
 
 
-def problem(sentence: str) -> None:
-    """Print an error on one line, whatever names it contains."""
-    _print(f"{_coloured('error:', 'bad', sys.stderr)} {shown(sentence)}", sys.stderr)
-
-
-def warning(sentence: str) -> None:
-    """Print a warning on one line."""
-    _print(f"{_coloured('warning:', 'warning', sys.stderr)} {shown(sentence)}", sys.stderr)
+def problem(sentence: str, kind: Literal["error", "warning"] = "error") -> None:
+    """Print an error or a warning on one line, whatever names it contains."""
+    label = styled(f"{kind}:", "bad" if kind == "error" else "warning", sys.stderr)
+    _print(f"{label} {shown(sentence)}", sys.stderr)
 
 
 def finish() -> bool:
@@ -129,7 +121,5 @@ def _discarding(stream: TextIO) -> Iterator[None]:
 
 def _silence(stream: TextIO) -> None:
     """Discard further output, so that the exit status stays that of the work."""
-    with contextlib.suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+    with contextlib.suppress(OSError, ValueError), _nowhere() as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())

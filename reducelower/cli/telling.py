@@ -45,7 +45,7 @@ def tell(
             for problem in outcome.problems:
                 console.problem(problem)
             for warning in outcome.warnings if quiet and outcome.output else ():
-                console.warning(f"{outcome.source}: {warning}")
+                console.problem(f"{outcome.source}: {warning}", "warning")
         if for_people and (line := text(outcome)):
             console.result(line)
     if for_people and count > 1:

@@ -1,10 +1,9 @@
-"""The bytes of a model file: parse them, recognize files that are no models, and check names of outputs."""
+"""The bytes of a model file: parse them, and recognize files that are no models."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import NoReturn
 
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
@@ -12,7 +11,7 @@ from onnx import ModelProto
 from reducelower.errors import UnreadableModelError
 from reducelower.model.document import Document
 
-__all__ = ["LARGEST_MESSAGE", "WRITTEN", "parse", "refuse_size", "serialize"]
+__all__ = ["LARGEST_MESSAGE", "WRITTEN", "parse"]
 
 LARGEST_MESSAGE = 2**31 - 1
 """Size in bytes of the largest protobuf message, and so of the largest model file."""
@@ -62,25 +61,3 @@ def parse(data: bytes, path: str | os.PathLike[str]) -> Document:
     if not model.HasField("graph") or not (model.opset_import or model.graph.node or model.graph.output):
         raise UnreadableModelError(f"{name} is not an ONNX model: it holds no graph")
     return Document(model, data)
-
-
-def serialize(document: Document, path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a model for a file.
-
-    Raises:
-        UnreadableModelError: the model exceeds protobuf's limit.
-    """
-    try:
-        return document.data
-    except Exception:  # some versions of protobuf have no public EncodeError
-        if document.message.ByteSize() <= LARGEST_MESSAGE:
-            raise
-        refuse_size(path)
-
-
-def refuse_size(path: str | os.PathLike[str]) -> NoReturn:
-    """Refuse to write a model that is too large to be read."""
-    raise UnreadableModelError(
-        f"cannot write {os.fspath(path)}: the model would be over 2 GiB, protobuf's limit; "
-        "store its weights as external data first"
-    ) from None

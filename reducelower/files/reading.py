@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from onnx import ModelProto
 
 from reducelower.errors import UnreadableModelError
-from reducelower.files.external import DataFolder, ExternalFile, external_files
+from reducelower.files.external import ExternalFile, external_files
 from reducelower.files.formats import LARGEST_MESSAGE, parse
 from reducelower.model.document import Document
 from reducelower.model.wire import MalformedError
@@ -53,11 +53,6 @@ class LoadedModel:
         return self.path if self.inline is None or self.external else self.inline.path
 
     @property
-    def folder(self) -> Path:
-        """The folder that locations are relative to."""
-        return DataFolder.beside(self.place).path
-
-    @property
     def is_partial(self) -> bool:
         """Whether tensors have their data elsewhere."""
         return bool(self.external) or self.inline is not None
@@ -83,14 +78,13 @@ def read_model(path: str | os.PathLike[str], *, whole: bool = False) -> LoadedMo
             raise UnreadableModelError(
                 f"{path} is over 2 GiB, protobuf's limit; store its weights as external data first"
             )
-        if not whole and status.st_size >= _WORTH_LIFTING:
-            return _read_without_weights(path)
-        return _read_whole(path)
+        is_large = not whole and status.st_size >= _WORTH_LIFTING
+        return (_read_without_weights(path) if is_large else None) or _read_whole(path)
+    except UnreadableModelError:
+        raise
     except FileNotFoundError:
         raise UnreadableModelError(f"{path}: no such file") from None
     except (OSError, ValueError) as error:
-        if isinstance(error, UnreadableModelError):
-            raise
         raise UnreadableModelError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
@@ -101,21 +95,19 @@ def _read_whole(path: Path) -> LoadedModel:
     return LoadedModel(path, document, external_files(document.message, path) if b"location" in data else ())
 
 
-def _read_without_weights(path: Path) -> LoadedModel:
-    """Read a model but leave its large tensors in the file."""
+def _read_without_weights(path: Path) -> LoadedModel | None:
+    """Read a model but leave its large tensors in the file; None if there are none that can stay."""
     from reducelower.files.inline import InlineWeights, lift  # most models are small and need none of this
 
     inline = InlineWeights(Path(os.path.realpath(path)), FileIO(path))
     try:
         data = lift(inline)
     except MalformedError:
-        return _read_whole(path)
+        return None
     if not inline.weights:
-        return _read_whole(path)
+        return None
     # Drop the bytes: splicing needs protobuf's own serialization, whose field order is known.
     document = Document.of_message(parse(data, path).message)
     external = external_files(document.message, path, inline.owns)
-    if external and path.is_symlink():
-        # External data is in the folder of the link, inline weights in that of the file: there is no common folder.
-        return _read_whole(path)
-    return LoadedModel(path, document, external, inline)
+    # External data is in the folder of the link, inline weights in that of the file: there is no common folder.
+    return None if external and path.is_symlink() else LoadedModel(path, document, external, inline)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import ExternalFile
-from reducelower.files.formats import LARGEST_MESSAGE, refuse_size, serialize
+from reducelower.files.formats import LARGEST_MESSAGE
 from reducelower.files.pending import PendingFile
 from reducelower.files.reading import LoadedModel
 from reducelower.model.document import Document
@@ -118,14 +118,25 @@ def write_model(
 
 def _content(document: Document, destination: str | os.PathLike[str], source: LoadedModel) -> list[Piece]:
     """The pieces of the file: bytes, and weights to copy from the source file."""
+    try:
+        data = document.data
+    except Exception:  # some versions of protobuf have no public EncodeError
+        if document.message.ByteSize() <= LARGEST_MESSAGE:
+            raise
+        raise _too_large(destination) from None
     if source.inline is None:
-        return [serialize(document, destination)]
+        return [data]
     from reducelower.files.inline import splice  # most models are small and need none of this
 
-    pieces = splice(document.data, source.inline)
+    pieces = splice(data, source.inline)
     if sum(map(len, pieces)) > LARGEST_MESSAGE:
-        refuse_size(destination)
+        raise _too_large(destination)
     return pieces
+
+
+def _too_large(destination: str | os.PathLike[str]) -> UnreadableModelError:
+    limit = "the model would be over 2 GiB, protobuf's limit; store its weights as external data first"
+    return UnreadableModelError(f"cannot write {os.fspath(destination)}: {limit}")
 
 
 def _places(files: Iterable[ExternalFile], folder: Path) -> dict[Path, ExternalFile]:

@@ -208,7 +208,7 @@ def test_a_linked_model_is_read_where_it_lies(tmp_path: Path) -> None:
     whole = large(tmp_path / "store" / "blob")
     (tmp_path / "m.onnx").symlink_to(tmp_path / "store" / "blob")
     source = read_model(tmp_path / "m.onnx")
-    assert source.inline is not None and source.folder == tmp_path / "store"
+    assert source.inline is not None and source.place.parent == tmp_path / "store"
     assert onnx.load(write_model(source.document, tmp_path / "out.onnx", source=source)) == whole
 
 

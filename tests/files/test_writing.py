@@ -216,14 +216,14 @@ def values(path: Path) -> bytes:
 
 
 def test_in_the_same_folder_the_same_data_is_used(heavy: LoadedModel) -> None:
-    data = heavy.folder / "data" / "weights.bin"
+    data = heavy.path.parent / "data" / "weights.bin"
     before = data.stat()
-    output = heavy.folder / "out.onnx"
+    output = heavy.path.parent / "out.onnx"
     write_model(heavy.document, output, source=heavy)
     assert values(output) == WEIGHTS
     after = data.stat()  # its values were read just now, so the time of that may differ
     assert (after.st_ino, after.st_mtime_ns, after.st_size) == (before.st_ino, before.st_mtime_ns, before.st_size)
-    assert names(heavy.folder) == {"model.onnx", "out.onnx", "data", "data/weights.bin"}
+    assert names(heavy.path.parent) == {"model.onnx", "out.onnx", "data", "data/weights.bin"}
 
 
 def test_data_that_was_brought_can_be_read_at_both_ends(heavy: LoadedModel, tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ def test_a_model_with_external_data_converts(
     heavy: LoadedModel, tmp_path: Path, cli: Callable[..., Any], where: str
 ) -> None:
     output = {
-        "same folder": heavy.folder / "out.onnx",
+        "same folder": heavy.path.parent / "out.onnx",
         "another folder": tmp_path / "to" / "out.onnx",
         "in place": heavy.path,
     }[where]
