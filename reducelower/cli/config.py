@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +67,12 @@ def _table() -> Mapping[str, Any]:
 def _set(
     place: str, key: str, value: Any, commands: Mapping[str, click.Command], by_command: dict[str, dict[str, Any]]
 ) -> None:
-    takers = [(name, option) for name, option in _options(commands) if f"--{key.replace('_', '-')}" in option.opts]
+    options = [
+        (name, each) for name, command in commands.items() for each in command.params if isinstance(each, click.Option)
+    ]
+    takers = [(name, option) for name, option in options if f"--{key.replace('_', '-')}" in option.opts]
     if not takers:
-        known = {flag.removeprefix("--") for _, option in _options(commands) for flag in option.opts}
+        known = {flag.removeprefix("--") for _, option in options for flag in option.opts}
         raise SettingError(f"{FILE}: there is no option {place!r}{did_you_mean(key, known)}")
     if takers[0][1].name in NEVER:
         raise SettingError(f"{FILE}: {place} cannot be set by a file; give it on the command line")
@@ -88,12 +91,3 @@ def _texts(value: Any) -> str | list[str]:
     if isinstance(value, dict):
         return [f"{name}={item}" for name, item in value.items()]
     return [str(item) for item in value] if isinstance(value, list) else str(value)
-
-
-def _options(commands: Mapping[str, click.Command]) -> Iterator[tuple[str, click.Option]]:
-    return (
-        (name, option)
-        for name, command in commands.items()
-        for option in command.params
-        if isinstance(option, click.Option)
-    )

@@ -111,7 +111,7 @@ def external_tensors(model: ModelProto) -> Iterator[TensorProto]:
 
 
 def external_files(
-    model: ModelProto, path: Path, is_inline: Callable[[TensorProto], bool] = lambda _: False
+    model: ModelProto, path: Path, is_inline: Callable[[TensorProto], object] = lambda _: False
 ) -> tuple[ExternalFile, ...]:
     """Find the files with a model's tensors, without opening any; see `DataFolder`.
 

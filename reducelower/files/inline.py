@@ -49,12 +49,8 @@ class InlineWeights:
         """The open file."""
         return self._file.fileno()
 
-    def owns(self, tensor: TensorProto) -> bool:
-        """Whether a tensor refers to a weight of this file."""
-        return self.weight_of(tensor) is not None
-
     def weight_of(self, tensor: TensorProto) -> range | None:
-        """The weight to which a tensor refers."""
+        """The weight to which a tensor refers; None for any other tensor."""
         for entry in tensor.external_data:
             token, _, number = entry.value.partition(":")
             if entry.key == "checksum" and token == self._token:

@@ -74,7 +74,7 @@ def written(path: Path, data: bytes) -> tuple[bytes, int]:
 def test_large_initializers_stay_in_the_file(tmp_path: Path) -> None:
     data = several().SerializeToString()
     model, weights = lifted(tmp_path / "m.onnx", data)
-    assert [each.name for each in model.graph.initializer if weights.owns(each)] == ["raw", "annotated"]
+    assert [each.name for each in model.graph.initializer if weights.weight_of(each)] == ["raw", "annotated"]
     assert model.ByteSize() < len(data) - 2 * 700
 
 
