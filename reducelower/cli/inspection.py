@@ -18,7 +18,7 @@ from reducelower.model.text import counted
 
 if TYPE_CHECKING:
     from reducelower.pipeline.inspection import Inspected
-    from reducelower.pipeline.where import Fault, OnRuntime
+    from reducelower.pipeline.where import OnRuntime
     from reducelower.runtimes import Runtime
 
 __all__ = ["inspect"]
@@ -119,27 +119,13 @@ def _where(inspected: Inspected, *, reasons: bool) -> list[str]:
 
 
 def _row(each: OnRuntime) -> tuple[str, ...]:
-    detail = _detail(each)
+    detail = ", ".join(words for kind, words in _KINDS.items() if any(fault.kind == kind for fault in each.faults))
     between = " but " if each.word in ("runs", "nothing known against it") else ": "
     return each.name, each.version, f"{each.word}{between if detail else ''}{detail}{_documented(each)}"
 
 
 def _documented(each: OnRuntime) -> str:
     return " (documented)" if each.is_documented else ""
-
-
-def _detail(result: OnRuntime) -> str:
-    """The numbers of operators that fail in each way, of failing features of the model, and of general limits."""
-    parts = []
-    for kind, words in _KINDS.items():
-        operators = {operator for fault in result.faults if fault.kind == kind for operator in fault.operators}
-        if operators:
-            parts.append(f"{counted(len(operators), 'operator')} {words}")
-    features = [fault.feature for fault in result.faults if fault.feature not in ("", "model")]
-    parts += [f"{counted(len(features), 'feature')} ({', '.join(features)})"] if features else []
-    general = sum(fault.feature == "model" for fault in result.faults)
-    parts += [counted(general, "general limit")] if general else []
-    return ", ".join(parts)
 
 
 def _reasons(each: OnRuntime) -> Iterable[str]:
@@ -149,16 +135,12 @@ def _reasons(each: OnRuntime) -> Iterable[str]:
     if each.note:
         yield from paragraph("", each.note)
     for fault in sorted(each.faults, key=lambda fault: list(_KINDS).index(fault.kind)):
-        yield from paragraph("", f"{_KINDS[fault.kind]}: {_fault_text(fault)}")
+        nodes = f" ({counted(fault.nodes, 'node')})" if fault.nodes else ""
+        yield from paragraph(
+            "", ": ".join(filter(None, (_KINDS[fault.kind], fault.about, fault.says.rstrip(".") + nodes)))
+        )
     for reason in each.left:
         yield from paragraph("", f"after --for: {reason}")
-
-
-def _fault_text(fault: Fault) -> str:
-    more = f", first {fault.first!r}" if fault.first else ""
-    nodes = f"; {counted(fault.nodes, 'node')}{more}" if fault.nodes else ""
-    about = "in general" if fault.feature == "model" else ", ".join(fault.operators) or fault.feature
-    return f"{about}: {fault.says.rstrip('.')}{nodes}"
 
 
 def _bytes(size: int) -> str:

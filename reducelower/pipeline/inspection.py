@@ -18,32 +18,12 @@ from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, graphs
 from reducelower.model.schemas import element_type_name, latest_opset, opset_of
 from reducelower.model.spelled import operator_name, type_text
-from reducelower.model.text import shape_text
-from reducelower.model.value_info import size_of
 from reducelower.options import Settings, Target
 from reducelower.pipeline.soundness import sound
 from reducelower.pipeline.where import OnRuntime, where
 from reducelower.runtimes import Runtime
 
-__all__ = ["Inspected", "Stated", "inspect_file"]
-
-
-@dataclass(frozen=True)
-class Stated:
-    """The declaration of an input or output.
-
-    Attributes:
-        element_type: ONNX name of the element type; for anything but a tensor, its type in ONNX's text syntax.
-        shape: each size as a number, a symbolic name, or None if unknown; None if the rank is unknown.
-    """
-
-    name: str
-    element_type: str
-    shape: tuple[int | str | None, ...] | None = None
-
-    def __str__(self) -> str:
-        """As ONNX's text syntax writes it."""
-        return f"{self.element_type}{shape_text(self.shape)} {self.name}"
+__all__ = ["Inspected", "inspect_file"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +35,8 @@ class Inspected:
         size: bytes of the model file, without external data.
         external: size in bytes of each file with external data, by location.
         operators: the number of nodes of each operator, including subgraphs and functions.
+        inputs: each in ONNX's text syntax, such as ``float[N,3] x``; values that initializers fill are left out.
+        outputs: the same of each output.
         weights: the number of elements of all initializers, by element type.
         reaches: opset versions to which the whole model can be converted.
         runtimes: whether it runs on each runtime.
@@ -70,8 +52,8 @@ class Inspected:
     external: Mapping[str, int]
     operators: Mapping[str, int]
     weights: Mapping[str, int]
-    inputs: tuple[Stated, ...]
-    outputs: tuple[Stated, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
     reaches: tuple[int, ...] = ()
     blocked: Mapping[int, str] | None = None
     runtimes: tuple[OnRuntime, ...] = ()
@@ -136,9 +118,5 @@ def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:
     )
 
 
-def _stated(value: ValueInfoProto) -> Stated:
-    if not value.type.HasField("tensor_type"):
-        return Stated(value.name, type_text(value.type))
-    tensor = value.type.tensor_type
-    dims = tuple(dim.dim_param or size_of(dim) for dim in tensor.shape.dim) if tensor.HasField("shape") else None
-    return Stated(value.name, element_type_name(tensor.elem_type), dims)
+def _stated(value: ValueInfoProto) -> str:
+    return f"{type_text(value.type)} {value.name}".strip()

@@ -14,7 +14,7 @@ from reducelower.model.graph import HOLDING_GRAPHS, all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
-from reducelower.runtimes import Fact, Is, Runtime, load_runtime, shipped_names
+from reducelower.runtimes import Is, Runtime, load_runtime, shipped_names
 
 __all__ = ["Fault", "OnRuntime", "Word", "where"]
 
@@ -34,18 +34,15 @@ class Fault:
 
     Attributes:
         kind: how it fails; see `reducelower.runtimes.Is`.
-        operators: the operators that have it; empty for a problem of the whole model.
-        feature: the feature of the whole model, such as ``opset 20``; empty for a problem of operators.
-        nodes: the number of nodes that have it.
-        first: the first of these nodes.
+        says: a sentence.
+        about: the operators that have it, or a feature of the whole model such as ``opset 20``; empty if `says` has it.
+        nodes: the number of nodes that have it; 0 for the whole model.
     """
 
     kind: Is
     says: str
-    operators: tuple[str, ...] = ()
-    feature: str = ""
+    about: str = ""
     nodes: int = 0
-    first: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,8 +89,8 @@ def _on(document: Document, runtime: Runtime, *, is_covered: bool) -> OnRuntime:
     unchanged_plan = plan.as_it_is or (plan if plan.target.opset == opset else None)
     faults = [
         *_unread(document, runtime),
-        *(Fault("refused", change, feature=_WHAT_WAS_DONE.split(change)[0]) for change in plan.fitted),
-        *([] if unchanged_plan is None else _faults(document, unchanged_plan, runtime)),
+        *(Fault("refused", change, about=_WHAT_WAS_DONE.split(change)[0]) for change in plan.fitted),
+        *([] if unchanged_plan is None else _faults(unchanged_plan, runtime)),
     ]
     left = tuple(dict.fromkeys(map(str, plan.refusals)))
     word: Word = "does not run" if left else "runs after --for"
@@ -108,46 +105,29 @@ def _unread(document: Document, runtime: Runtime) -> Iterator[Fault]:
     model = document.message
     opset = opset_of(model)
     if opset not in runtime.reads:
-        yield Fault("refused", f"It reads opsets {runtime.reads}.", feature=f"opset {opset}")
+        yield Fault("refused", f"It reads opsets {runtime.reads}.", about=f"opset {opset}")
     if runtime.ir_version is not None and model.ir_version > runtime.ir_version:
         says = f"It reads IR versions up to {runtime.ir_version}."
-        yield Fault("refused", says, feature=f"IR version {model.ir_version}")
+        yield Fault("refused", says, about=f"IR version {model.ir_version}")
     ml = max((entry.version for _, entry in imports_of(model, ML)), default=0)
     if runtime.ml is not None and ml > runtime.ml:
-        yield Fault("refused", f"It reads {ML} up to {runtime.ml}.", feature=f"{ML} {ml}")
+        yield Fault("refused", f"It reads {ML} up to {runtime.ml}.", about=f"{ML} {ml}")
 
 
-_MOST_NAMED = 3
-"""A fact about more operators of a model than this is reported for the whole model."""
+def _faults(plan: Plan, runtime: Runtime) -> Iterator[Fault]:
+    """The problems in a plan: rewritten and refused nodes, grouped by sentence, and what no form avoids."""
+    kinds: dict[str, Is] = {fact.sentence: fact.outcome for fact in runtime.facts}
 
+    def known(text: str) -> str:
+        """The sentence of the fact that a text is about."""
+        return next((sentence for sentence in kinds if sentence in text), "")
 
-def _faults(document: Document, plan: Plan, runtime: Runtime) -> list[Fault]:
-    """The problems in a plan: rewritten, refused and unmended nodes, grouped by sentence."""
-    by_sentence = {fact.sentence: fact for fact in runtime.facts}
-    places: dict[str, list[tuple[str, str]]] = {}
+    operators: dict[str, list[str]] = {}
     for site in plan.sites:
         if site.because:
-            places.setdefault(site.because, []).append((site.op_type, site.node))
+            operators.setdefault(site.because, []).append(site.op_type)
     for refusal in plan.refusals:
-        says = next((sentence for sentence in by_sentence if sentence in refusal.reason), refusal.reason)
-        places.setdefault(says, []).append((refusal.operator, refusal.node))
-    for problem in plan.unmended:
-        says = next((sentence for sentence in by_sentence if sentence in problem), "")
-        if not says:
-            continue
-        fact = by_sentence[says]
-        operator_name = problem.partition(f": {says}")[0].rpartition(": ")[2] if fact.outcome == "elsewhere" else ""
-        if operator_name and operator_name not in document.operators:
-            continue  # it is about the form that replaces a node
-        operators = [operator_name] if operator_name else sorted(filter(fact.is_about, document.operators))
-        places.setdefault(says, []).extend((operator, "") for operator in operators if len(operators) <= _MOST_NAMED)
-    return [_fault(says, nodes, by_sentence.get(says)) for says, nodes in places.items()]
-
-
-def _fault(says: str, places: list[tuple[str, str]], fact: Fact | None) -> Fault:
-    operators = tuple(sorted({operator for operator, _ in places if operator}))
-    nodes = [node for _, node in places if node]
-    kind: Is = "refused" if fact is None else fact.outcome
-    feature = "" if operators else "model"
-    sentence = says if says.endswith(".") else f"{says}."
-    return Fault(kind, sentence, operators, feature, len(nodes), nodes[0] if nodes else "")
+        operators.setdefault(known(refusal.reason) or refusal.reason, []).append(refusal.operator)
+    for says, names in operators.items():
+        yield Fault(kinds.get(says, "refused"), says, ", ".join(sorted(filter(None, set(names)))), len(names))
+    yield from (Fault(kinds[known(text)], text) for text in plan.unmended if known(text))

@@ -69,7 +69,7 @@ def test_what_nobody_measured_is_said_to_be_documented(on: On, body: str, runtim
 def test_an_opset_that_is_not_read_is_a_feature_of_the_model(on: On) -> None:
     found = on(model("{ y = Relu (x) }", 20, head="ir_version: 10"), "onnxruntime@1.16")
     assert found.word == "runs after --for"
-    assert [(fault.feature, fault.says) for fault in found.faults] == [
+    assert [(fault.about, fault.says) for fault in found.faults] == [
         ("opset 20", "It reads opsets 7-19."),
         ("IR version 10", "It reads IR versions up to 9."),
     ]
@@ -82,7 +82,7 @@ def test_a_local_function_is_a_feature_of_the_model(on: On) -> None:
     )
     found = on(onnx.parser.parse_model(text), "openvino")
     assert found.word == "runs after --for"
-    assert [(fault.kind, fault.feature) for fault in found.faults] == [("refused", "1 local function")]
+    assert [(fault.kind, fault.about) for fault in found.faults] == [("refused", "1 local function")]
 
 
 @pytest.mark.parametrize(
@@ -97,15 +97,15 @@ def test_nothing_is_claimed_of_what_the_measurements_do_not_cover(on: On, source
     assert on(source, "openvino").word == "nothing known against it"
 
 
-def test_nodes_that_a_fact_is_about_are_counted_and_the_first_is_named(on: On) -> None:
+def test_nodes_that_a_fact_is_about_are_counted(on: On) -> None:
     (fault,) = on(model("{ a = Shrink (x) b = Relu (a) y = Shrink (b) }"), "mnn").faults
-    assert (fault.operators, fault.nodes, fault.first) == (("Shrink",), 2, "Shrink#0")
+    assert (fault.about, fault.nodes) == ("Shrink", 2)
 
 
 def test_what_is_said_of_the_tensors_of_a_model_counts_them(on: On) -> None:
     source = model("{ a = Where (c, x, x) y = Where (c, a, x) }")
     source.graph.initializer.append(onnx.helper.make_tensor("c", 9, [1], [True]))
-    assert [fault.feature for fault in on(source, "mnn").faults] == ["1 tensor"]
+    assert [fault.about for fault in on(source, "mnn").faults] == ["1 tensor"]
 
 
 def test_an_import_that_is_too_new_is_named_though_nothing_uses_it(on: On) -> None:
@@ -113,7 +113,7 @@ def test_an_import_that_is_too_new_is_named_though_nothing_uses_it(on: On) -> No
     source.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 5))
     found = on(source, "onnxruntime@1.16")
     assert found.word == "runs after --for"
-    assert [fault.feature for fault in found.faults] == ["ai.onnx.ml 5"]
+    assert [fault.about for fault in found.faults] == ["ai.onnx.ml 5"]
 
 
 def test_an_operator_of_another_domain_that_a_runtime_lacks_is_named(on: On) -> None:
