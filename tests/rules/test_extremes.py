@@ -49,7 +49,8 @@ def test_a_finite_answer_comes_out_finite_and_close(op_type: str, kind: str, val
     data = np.array(values, kind)
     result = run("core" if op_type == "ReduceMean" else "stable", op_type, data, [0], 0, runtime=runtime)
     with mpmath.workprec(200):
-        exact = EXACT[op_type](Counter(map(mpmath.mpf, data.astype(np.float64).tolist())))
+        times = Counter(data.astype(np.float64).tolist())
+        exact = EXACT[op_type](Counter({mpmath.mpf(value): count for value, count in times.items()}))
         base = max(abs(float(exact)), float(abs(data).max()))
         below = np.nextafter(data.dtype.type(base), data.dtype.type(0))  # has a spacing where the largest has none
         error = abs(mpmath.mpf(float(result)) - exact) / mpmath.mpf(float(np.spacing(below)))
