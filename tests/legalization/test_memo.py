@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from onnx import ModelProto, NodeProto, TensorProto, checker, helper, numpy_helper, parser
+from onnx import ModelProto, NodeProto, TensorProto, checker, helper
 
 import reducelower
 from reducelower import Target
@@ -20,7 +20,7 @@ from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.scope.scope import Asking
 from reducelower.types import Inference
-from tests.models import yields
+from tests.models import model, yields
 from tests.watching import calls_of
 from tools.memo_graphs import converted, differing
 
@@ -31,54 +31,39 @@ def test_random_graphs_come_out_the_same_without_it() -> None:
 
 def test_a_type_without_a_shape_does_not_set_off_inference() -> None:
     # Else what is known of types would depend on which node was worked out and which repeated.
-    nodes = [helper.make_node("Neg", ["x"], ["a"]), helper.make_node("ReduceMean", ["a"], ["y"], axes=[1])]
-    unshaped = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "ay"]
-    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
-    graph = helper.make_graph(nodes, "g", [given], unshaped[1:], value_info=unshaped[:1])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    given = model("(float[2,3] x) => (float[] y) <float[] a> { a = Neg (x)  y = ReduceMean <axes = [1]> (a) }", 13)
     with calls_of(Inference.types) as calls:
-        newer = ModelProto.FromString(reducelower.convert_version(model.SerializeToString(), 18))
+        newer = ModelProto.FromString(reducelower.convert_version(given.SerializeToString(), 18))
     assert not calls
     assert [len(node.input) for node in newer.graph.node] == [1, 2]
 
 
 def test_a_graph_inside_what_is_written_is_no_reason_for_doubt() -> None:
     # It reads values from around it; looking through the whole model for many of them takes onnx minutes.
-    model = parser.parse_model(
-        """<ir_version: 8, opset_import: ["" : 18]>
-        g (float[a,b,c] x, int64[k] axes) => (float[d,e,f] y) { y = ReduceMax<keepdims = 1>(x, axes) }"""
-    )
+    given = model("(float[a,b,c] x, int64[k] axes) => (float[d,e,f] y) { y = ReduceMax (x, axes) }")
     with calls_of(run.new_objection) as calls:
-        older = ModelProto.FromString(reducelower.convert_version(model.SerializeToString(), 13))
+        older = ModelProto.FromString(reducelower.convert_version(given.SerializeToString(), 13))
     assert not calls
     assert "If" in [node.op_type for node in older.graph.node]
 
 
+SPELLED = {"value": "{} = Constant <value = int64[1] {{1}}> ()", "value_ints": "{} = Constant <value_ints = [1]> ()"}
+
+
 def _reductions(spelling: str, count: int = 12) -> ModelProto:
     """A chain of like reductions whose axes are spelled in one way, each with metadata of its own."""
-    nodes: list[NodeProto] = []
-    initializers = [numpy_helper.from_array(np.array([1]), "axes")] if spelling == "shared" else []
-    before = "x"
-    for number in range(count):
-        axes = "axes" if spelling == "shared" else f"axes_{number}"
-        if spelling == "own":
-            initializers.append(numpy_helper.from_array(np.array([1]), axes))
-        elif spelling == "value":
-            nodes.append(helper.make_node("Constant", [], [axes], value=numpy_helper.from_array(np.array([1]))))
-        elif spelling == "value_ints":
-            nodes.append(helper.make_node("Constant", [], [axes], value_ints=[1]))
-        nodes.append(helper.make_node("ReduceMax", [before, axes], [f"y{number}"], name=f"node_{number}"))
-        nodes[-1].doc_string = f"doc {number}"
-        nodes[-1].metadata_props.add(key="namespace", value=f"layer {number}")
-        before = f"y{number}"
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])],
-        [helper.make_tensor_value_info(before, TensorProto.FLOAT, [2, 1])],
-        initializers,
+    names = ["axes" if spelling == "shared" else f"axes_{at}" for at in range(count)]
+    read = ["x", *(f"y{at}" for at in range(count))]
+    body = " ".join(
+        f"{SPELLED.get(spelling, '').format(name)} [node_{at}] y{at} = ReduceMax ({read[at]}, {name})"
+        for at, name in enumerate(names)
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    held = {} if spelling in SPELLED else dict.fromkeys(names, np.array([1]))
+    made = model(f"(float[2,3] x) => (float[2,1] y{count - 1}) {{ {body} }}", **held)
+    for number, node in enumerate(node for node in made.graph.node if node.op_type == "ReduceMax"):
+        node.doc_string = f"doc {number}"
+        node.metadata_props.add(key="namespace", value=f"layer {number}")
+    return made
 
 
 @pytest.mark.parametrize("spelling", ["own", "shared", "value", "value_ints"])
@@ -93,8 +78,8 @@ def test_constants_answer_by_value_however_they_are_spelled(spelling: str) -> No
 
 
 def test_every_node_keeps_its_own_name_doc_string_and_metadata() -> None:
-    model = reducelower.expand(reducelower.convert_version(_reductions("own"), 17))
-    for older in (model, reducelower.convert_version(_reductions("own"), 13)):
+    expanded = reducelower.expand(reducelower.convert_version(_reductions("own"), 17))
+    for older in (expanded, reducelower.convert_version(_reductions("own"), 13)):
         nodes = [node for node in older.graph.node if node.op_type == "ReduceMax"]
         assert [node.name for node in nodes] == [f"node_{number}" for number in range(12)]
         assert [node.doc_string for node in nodes] == [f"doc {number}" for number in range(12)]
@@ -102,18 +87,14 @@ def test_every_node_keeps_its_own_name_doc_string_and_metadata() -> None:
 
 
 def test_names_that_stand_in_the_model_are_not_given_again() -> None:
-    text = """<ir_version: 8, opset_import: ["" : 18]>
-        g (float[2,3] x) => (float[2,1] y, float[2,1] z, float[2,3] w) <int64[1] a = {1}, int64[1] b = {1}>
-        {
-          y = ReduceSumSquare(x, a)
-          z = ReduceSumSquare(x, b)
-          w = Relu(x)
-        }"""
-    model = parser.parse_model(text)
-    free = {name for node in reducelower.expand(model).graph.node for name in node.output}
+    given = model(
+        """(float[2,3] x) => (float[2,1] y, float[2,1] z, float[2,3] w) <int64[1] a = {1}, int64[1] b = {1}> {
+        y = ReduceSumSquare (x, a)  z = ReduceSumSquare (x, b)  w = Relu (x) }"""
+    )
+    free = {name for node in reducelower.expand(given).graph.node for name in node.output}
     taken = sorted(free - {"y", "z", "w"})
-    model.graph.node[2].output[0] = model.graph.output[2].name = taken[0]
-    expanded = reducelower.expand(model)
+    given.graph.node[2].output[0] = given.graph.output[2].name = taken[0]
+    expanded = reducelower.expand(given)
     checker.check_model(expanded, full_check=True)
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     for found, expected in zip(yields(expanded, {"x": x}), [(x * x).sum(1, keepdims=True)] * 2 + [x], strict=True):
@@ -129,21 +110,18 @@ _QUESTIONS = sorted(get_args(Asking))
 
 
 def _node_scope() -> tuple[NodeProto, Any]:
-    model = parser.parse_model(
-        """<ir_version: 8, opset_import: ["" : 18]>
-        g (float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> { y = ReduceMax(x, a) }"""
-    )
+    given = model("(float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> { y = ReduceMax (x, a) }")
     ground = Ground(
-        Names(Document.of_message(model)),
-        Inference(lambda: model),
+        Names(Document.of_message(given)),
+        Inference(lambda: given),
         opset=13,
         data_folder=None,
         freeze_defaults=False,
         overridable=True,
         initializers_stand_alone=True,
     )
-    read = read_node(model.graph.node[0].SerializeToString())
-    return in_blanks(read), scope_of(read, GraphScope(ground, model.graph, 18, "graph", key=()))
+    read = read_node(given.graph.node[0].SerializeToString())
+    return in_blanks(read), scope_of(read, GraphScope(ground, given.graph, 18, "graph", key=()))
 
 
 @pytest.mark.parametrize("question", _QUESTIONS)
@@ -173,12 +151,10 @@ def test_what_a_rule_asks_of_another_value_holds_for_its_node_only() -> None:
 
 
 def test_refusals_name_each_node_and_its_values() -> None:
-    model = parser.parse_model(
-        """<ir_version: 8, opset_import: ["" : 18]>
-        g (float[2,3] x, int64[1] a, int64[1] b) => (float[k] y, float[l] z)
-        { y = ReduceLogSumExp<keepdims = 0>(x, a) z = ReduceLogSumExp<keepdims = 0>(x, b) }"""
-    )
-    data = model.SerializeToString()
+    data = model(
+        """(float[2,3] x, int64[1] a, int64[1] b) => (float[k] y, float[l] z) {
+        y = ReduceLogSumExp <keepdims = 0> (x, a)  z = ReduceLogSumExp <keepdims = 0> (x, b) }"""
+    ).SerializeToString()
     for target in (Target(7), Target(5)):
         said = converted(data, target, memo=True)
         assert said == converted(data, target, memo=False)
@@ -191,14 +167,14 @@ def test_refusals_name_each_node_and_its_values() -> None:
 def test_names_that_end_like_what_is_written(node: str, target: int, names: str) -> None:
     """Exporters name nodes after the operator, behind the module it stands in."""
     operator, _, operands = node.partition("(")
-    model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]> g (float[2,3] x, float[3] s) => () { }""")
+    given = model("(float[2,3] x, float[3] s) => () { }")
     for number, name in enumerate(names.replace("OP", operator).split() * 2):
-        made = model.graph.node.add(op_type=operator, name=name, output=[f"y{number}"])
+        made = given.graph.node.add(op_type=operator, name=name, output=[f"y{number}"])
         made.input.extend(operands[:-1].split(", "))
-        model.graph.output.append(helper.make_tensor_value_info(f"y{number}", TensorProto.FLOAT, [2, 3]))
-    after = {memo: converted(model.SerializeToString(), Target(target), memo=memo) for memo in (True, False)}
+        given.graph.output.append(helper.make_tensor_value_info(f"y{number}", TensorProto.FLOAT, [2, 3]))
+    after = {memo: converted(given.SerializeToString(), Target(target), memo=memo) for memo in (True, False)}
     assert after[True] == after[False]
     assert isinstance(after[True], bytes)
     older = ModelProto.FromString(after[True])
-    assert len(older.graph.node) >= 3 * len(model.graph.node)
+    assert len(older.graph.node) >= 3 * len(given.graph.node)
     checker.check_model(older, full_check=True)
