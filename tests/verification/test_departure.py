@@ -5,35 +5,14 @@ import json
 
 import pytest
 
-from reducelower.verification import RUNTIMES, verify
-from reducelower.verification.running.runtimes import OnnxRuntime, Session
-from reducelower.verification.running.source import Source, default_opset
+from reducelower.verification import verify
+from reducelower.verification.running.source import default_opset
 from tests.models import model
 
 CHAIN = (
     "g (float[N, M] x) => (float[N, 1] y) { [scale] a = Abs (x)  [norm] b = ReduceMax <axes = [1]> (a)"
     "  [last] y = Sqrt (b) }"
 )
-
-
-class WrongRuntime:
-    """onnxruntime, but every ReduceMax is a ReduceMin."""
-
-    name = "wrong"
-
-    def load(self, source: Source) -> Session:
-        changed = type(source.proto)()
-        changed.CopyFrom(source.proto)
-        for node in changed.graph.node:
-            if node.op_type == "ReduceMax":
-                node.op_type = "ReduceMin"
-        return OnnxRuntime().load(Source(changed))
-
-
-@pytest.fixture
-def wrong(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setitem(RUNTIMES, "wrong", WrongRuntime)  # type: ignore[arg-type]
-    return "wrong"
 
 
 def test_runtimes_that_agree_are_said_to() -> None:

@@ -10,9 +10,7 @@ import onnx
 import pytest
 from onnx import ModelProto, numpy_helper
 
-from reducelower.verification import RUNTIMES, verify
-from reducelower.verification.running.runtimes import OnnxRuntime, Session
-from reducelower.verification.running.source import Source
+from reducelower.verification import verify
 from tests.models import model, operators, run
 
 CHAIN = "g (float[N, 8] x) => (float[N, 8] y) { a = Abs (x)  b = MatMul (a, w)  c = Softmax (b)  y = Neg (c) }"
@@ -56,26 +54,6 @@ def test_what_no_output_shows_is_written_with_values_that_do(tmp_path: Path) -> 
     (written, feeds, (one,)), (_, _, (other,)) = (given(tmp_path, name) for name in ("before.onnx", "after.onnx"))
     assert operators(written) == ["MatMul"]
     assert abs(one - other).max() == pytest.approx(abs(feeds["a"][:, 2]).max(), rel=1e-5)
-
-
-class WrongRuntime:
-    """onnxruntime, but every ReduceMax is a ReduceMin, and every Elu has an alpha that is off by some digits."""
-
-    name = "wrong"
-
-    def load(self, source: Source) -> Session:
-        changed = ModelProto.FromString(source.proto.SerializeToString())
-        for node in changed.graph.node:
-            node.op_type = {"ReduceMax": "ReduceMin"}.get(node.op_type, node.op_type)
-            if node.op_type == "LeakyRelu":
-                node.attribute[0].f *= 1 + 1e-5
-        return OnnxRuntime().load(Source(changed))
-
-
-@pytest.fixture
-def wrong(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setitem(RUNTIMES, "wrong", WrongRuntime)  # type: ignore[arg-type]
-    return "wrong"
 
 
 def test_of_one_model_in_two_runtimes_the_node_is_written(tmp_path: Path, wrong: str) -> None:
