@@ -66,9 +66,11 @@ def width() -> int:
     """The width for text in columns: that of the terminal, or a readable default."""
     if not sys.stdout.isatty():
         return _ELSEWHERE
-    # File descriptor 1 may lead elsewhere (see `own_standard_output`).
-    terminal = os.get_terminal_size(sys.stdout.fileno()).columns or _WIDEST
-    return max(min(shutil.get_terminal_size((terminal, 0)).columns, _WIDEST), 30)
+    columns = 0
+    with contextlib.suppress(OSError, ValueError):  # of any descriptor but 0 to 2, Windows does not say it
+        # File descriptor 1 may lead elsewhere (see `own_standard_output`).
+        columns = os.get_terminal_size(sys.stdout.fileno()).columns
+    return max(min(shutil.get_terminal_size((columns or _WIDEST, 0)).columns, _WIDEST), 30)
 
 
 def styled(text: str, tone: Tone, stream: TextIO | None = None) -> str:

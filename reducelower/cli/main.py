@@ -177,8 +177,8 @@ _OPTION_HINTS = {
 def _sentence(error: click.UsageError) -> str:
     """A sentence about wrong usage; for an unknown option, with the nearest known one."""
     if not isinstance(error, click.NoSuchOption):
+        # Of an argument, the sentence names the value; "Invalid value for '[NAME]'" before it would add nothing.
         is_bad_argument = type(error) is click.BadParameter and isinstance(error.param, click.Argument)
-        # The sentence names the value; "Invalid value for '[NAME]'" before it would add nothing.
         return _place(error) + (error.message if is_bad_argument else error.format_message()).rstrip(".")
     if (hint := _OPTION_HINTS.get(error.option_name.replace("_", "-"))) is not None:
         return f"there is no option {error.option_name!r}; {hint}"

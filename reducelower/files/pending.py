@@ -56,7 +56,8 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
         """Flush the file to disk, then give it its name.
 
         With `overwrite`, an existing file is replaced and its permissions are kept; otherwise FileExistsError is
-        raised. If the disk fails, the old file is unchanged.
+        raised. If the disk fails, the old file is unchanged. Of two writers that publish at once without `overwrite`,
+        one gets that error on Linux; elsewhere the last one wins.
         """
         if self.destination.exists():
             if not overwrite:
