@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from reducelower.difference.changes import Change, Region
+from reducelower.difference.changes import Change
 from reducelower.difference.facts import Fact
-from reducelower.difference.matching import Side
-from reducelower.difference.structure import Difference, changed_operators, difference
+from reducelower.difference.structure import Difference, difference
 
-__all__ = ["Change", "Difference", "Fact", "Region", "Side", "changed_operators", "difference"]
+__all__ = ["Change", "Difference", "Fact", "difference"]

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from onnx import NodeProto, TensorProto
 
 from reducelower.difference.matching import Matched, Side
-from reducelower.lines import Line
+from reducelower.lines import Line, enumerated
 from reducelower.model.schemas import element_type_name
 from reducelower.model.spelled import attribute_text, constant_text, input_name, operator_name
 from reducelower.model.text import shape_text, shown
 from reducelower.verification.regions.numbering import attributes
+from reducelower.verification.result import to_plain
 
-__all__ = ["Change", "Region", "changes_of"]
+__all__ = ["Change", "Part", "changes_of"]
 
 ChangeKind = Literal["changed", "replaced", "removed", "added", "connected otherwise"]
 
 _NOT_GIVEN = "not given"
 _MOST_NODES = 12
+_MOST_OPERATORS = 3
 _MOST_BYTES = 1 << 28  # of weights that are compared value by value, which takes several times as many
+
+
+class Part(NamedTuple):
+    """Some nodes of one model."""
+
+    side: Side
+    nodes: Sequence[NodeProto]
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,7 @@ class Change:
         before, after: the nodes of one place with attributes and constants, one text each.
         details: what changed, a sentence each; empty if `before` and `after` show it.
         nodes: graph path and node of every such place, in the model that has it.
+        parts: the nodes of the first place in both models.
     """
 
     kind: ChangeKind
@@ -44,6 +53,19 @@ class Change:
     after: tuple[str, ...]
     details: tuple[str, ...]
     nodes: tuple[tuple[str, str], ...]
+    parts: tuple[Part, Part] = field(repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same facts as plain JSON values, without the parts."""
+        names = ("kind", "before", "after", "details", "nodes")
+        return {name: to_plain(getattr(self, name)) for name in names}
+
+    @property
+    def title(self) -> str:
+        """The operators before and after; empty if only an output of a graph differs."""
+        sides = (dict.fromkeys(text.partition(" ")[0] for text in side) for side in (self.before, self.after))
+        names = [enumerated(list(operators), _MOST_OPERATORS) for operators in sides]
+        return " → ".join(dict.fromkeys(name or "nothing" for name in names)) if any(names) else ""
 
     @property
     def lines(self) -> Iterator[Line]:
@@ -51,8 +73,8 @@ class Change:
         graph, node = self.nodes[0]
         more = f" and {len(self.nodes) - 1} more like it" if len(self.nodes) > 1 else ""
         yield Line(self.kind.partition(" ")[0], f"{graph}: {node!r}{more}", is_detail=True)
-        kinds = " -> ".join(dict.fromkeys(text.partition(" ")[0] for text in (*self.before, *self.after)))
-        texts = [f"{kinds}: {detail}" if kinds else detail for detail in self.details]
+        title = f"{self.title}: " if self.title else ""
+        texts = [f"{title}{detail}" for detail in self.details]
         if not texts:
             for sign, nodes in (("-", self.before), ("+", self.after)):
                 texts += [f"{sign} {text}" for text in nodes[:_MOST_NODES]]
@@ -60,23 +82,28 @@ class Change:
         yield from (Line("", text, is_detail=True) for text in texts)
 
 
-@dataclass(frozen=True)
-class Region:
-    """A change at one place, with the two graphs and the nodes of each."""
-
-    change: Change
-    sides: tuple[Side, Side]
-    nodes: tuple[tuple[NodeProto, ...], tuple[NodeProto, ...]]
-
-
-def changes_of(matched: Matched) -> Iterator[Region]:
+def changes_of(matched: Matched) -> Iterator[Change]:
     """Yield every change between two graphs, in the order of the first."""
     changes = [*_regions(matched), *_changed_pairs(matched), *_changed_outputs(matched)]
-    for _, region in sorted(changes, key=lambda item: item[0]):
-        yield region
+    return (change for _, change in sorted(changes, key=lambda item: item[0]))
 
 
-_Located = tuple[float, Region]
+_Located = tuple[float, Change]
+
+
+def _change(
+    matched: Matched,
+    kind: ChangeKind,
+    before: Sequence[int],
+    after: Sequence[int],
+    details: Sequence[str] = (),
+    place: str = "",
+) -> Change:
+    left, right = matched.left, matched.right
+    parts = Part(left, [left.nodes[at] for at in before]), Part(right, [right.nodes[at] for at in after])
+    texts = tuple(_text(left, at) for at in before), tuple(_text(right, at) for at in after)
+    place = place or (left.label(before[-1]) if before else right.label(after[-1]))
+    return Change(kind, *texts, tuple(details), ((left.path, place),), parts)
 
 
 def _changed_pairs(matched: Matched) -> Iterator[_Located]:
@@ -93,14 +120,8 @@ def _changed_pairs(matched: Matched) -> Iterator[_Located]:
             is_constant = left.is_fixed(name) and right.is_fixed(new)
             (details if is_constant else reconnected).append(sentence + _distance(left, name, right, new))
         if details or reconnected:
-            change = Change(
-                "changed" if details else "connected otherwise",
-                (_text(left, at),),
-                (_text(right, other),),
-                tuple(details + reconnected),
-                ((left.path, left.label(at)),),
-            )
-            yield at, Region(change, (left, right), ((node,), (new_node,)))
+            kind: ChangeKind = "changed" if details else "connected otherwise"
+            yield at, _change(matched, kind, [at], [other], details + reconnected)
 
 
 def _changed_outputs(matched: Matched) -> Iterator[_Located]:
@@ -108,8 +129,7 @@ def _changed_outputs(matched: Matched) -> Iterator[_Located]:
     for name, other in matched.outputs:
         if not (matched.same(name, other) or left.is_free(name) or right.is_free(other)):
             detail = f"output {shown(name)!r}: {_other_values(left, name, right, other)}"
-            change = Change("connected otherwise", (), (), (detail,), ((left.path, name),))
-            yield len(left.nodes), Region(change, (left, right), ((), ()))
+            yield len(left.nodes), _change(matched, "connected otherwise", [], [], [detail], name)
 
 
 def _regions(matched: Matched) -> Iterator[_Located]:
@@ -117,63 +137,41 @@ def _regions(matched: Matched) -> Iterator[_Located]:
     left, right = matched.left, matched.right
     shared = {*left.numbers.values()} & {*right.numbers.values()}
     # Nodes of the right graph are represented by ~position, so that they differ from those of the left.
-    groups = _Groups()
+    edges: list[tuple[int, int]] = []
     for side, sign in ((left, 0), (right, -1)):
         for at in (at for at in side.nodes if at not in side.partners):
-            groups.join(at ^ sign, at ^ sign)
-            for name in side.nodes[at].input:
-                if side.is_free(name) and side.number(name) not in shared:
-                    groups.join(at ^ sign, side.producers[name] ^ sign)
-    free = [
+            within = (name for name in side.nodes[at].input if side.is_free(name) and side.number(name) not in shared)
+            edges += [(at ^ sign, at ^ sign), *((at ^ sign, side.producers[name] ^ sign) for name in within)]
+    numbers = [
         {side.number(name): at for name, at in side.producers.items() if side.is_free(name)} for side in (left, right)
     ]
-    for number in free[0].keys() & free[1]:
-        groups.join(free[0][number], ~free[1][number])
+    edges += [(numbers[0][number], ~numbers[1][number]) for number in numbers[0].keys() & numbers[1]]
     ends = [(name, new) for at in left.partners for _, name, new in matched.changed_inputs(at)]
     for name, new in [*ends, *matched.outputs]:
         if left.is_free(name) and right.is_free(new):
-            groups.join(left.producers[name], ~right.producers[new])
+            edges.append((left.producers[name], ~right.producers[new]))
     positions = sorted(right.partners)
-    for members in groups.all():
+    for members in _connected(edges):
         before = sorted(at for at in members if at >= 0)
         after = sorted(~at for at in members if at < 0)
-        side, own = (left, before) if before else (right, after)
-        change = Change(
-            "replaced" if before and after else "removed" if before else "added",
-            tuple(_text(left, at) for at in before),
-            tuple(_text(right, at) for at in after),
-            (),
-            ((side.path, side.label(own[-1])),),
-        )
-        nodes = tuple(left.nodes[at] for at in before), tuple(right.nodes[at] for at in after)
-        yield before[0] if before else _place_of_added(matched, positions, after), Region(change, (left, right), nodes)
+        kind: ChangeKind = "replaced" if before and after else "removed" if before else "added"
+        yield before[0] if before else _place_of_added(matched, positions, after), _change(matched, kind, before, after)
+
+
+def _connected(edges: Iterable[tuple[int, int]]) -> Iterable[set[int]]:
+    """The sets of nodes that edges connect."""
+    sets: dict[int, set[int]] = {}
+    for one, other in edges:
+        small, large = sorted((sets.setdefault(one, {one}), sets.setdefault(other, {other})), key=len)
+        large |= small
+        sets.update(dict.fromkeys(small, large))
+    return {id(members): members for members in sets.values()}.values()
 
 
 def _place_of_added(matched: Matched, positions: Sequence[int], after: Sequence[int]) -> float:
     """The position in the first graph of added nodes: after the last matched node before them."""
     earlier = bisect_left(positions, after[0])
     return matched.right.partners[positions[earlier - 1]] + 0.5 if earlier else -0.5
-
-
-class _Groups:
-    """Disjoint sets with union and find."""
-
-    def __init__(self) -> None:
-        self._parents: dict[int, int] = {}
-
-    def _root(self, item: int) -> int:
-        while self._parents.setdefault(item, item) != item:
-            self._parents[item] = item = self._parents[self._parents[item]]
-        return item
-
-    def join(self, item: int, other: int) -> None:
-        self._parents[self._root(item)] = self._root(other)
-
-    def all(self) -> Iterable[list[int]]:
-        sets = defaultdict(list)
-        for item in list(self._parents):
-            sets[self._root(item)].append(item)
-        return sets.values()
 
 
 def _attributes(matched: Matched, at: int, other: int) -> Iterator[str]:

@@ -122,24 +122,19 @@ class Matched:
         return [(at, name, new) for at, (name, new) in pairs if not self.same(name, new)]
 
 
-def match(level: Level, outputs: Mapping[str, str] | None, *, by_name: bool) -> Matched:
+def match(level: Level, outputs: Mapping[str, str] | None = None) -> Matched:
     """Match the nodes of two aligned graphs; `outputs` maps names on the right to those on the left, if not by place.
 
-    Nodes of one operator are matched if the alignment found their outputs to be the same, then, if names count, those
-    whose outputs have the same names, then those that read or compute values next to each other.
+    Nodes of one operator are matched if the alignment found their outputs to be the same, then those that read or
+    compute values next to each other.
     """
 
     def results(side: Side, at: int) -> Hashable:
         return tuple(side.number(name) for name in side.nodes[at].output if name)[:1]
 
-    def names(side: Side, at: int) -> Hashable:
-        return tuple(side.nodes[at].output)
-
     matched = Matched(level, outputs)
-    _pair(matched, lambda side, at: (results(side, at), names(side, at)))
+    _pair(matched, lambda side, at: (results(side, at), *side.nodes[at].output))
     _pair(matched, results)
-    if by_name:
-        _pair(matched, names)
     _follow(matched)
     return matched
 

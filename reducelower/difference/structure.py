@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from onnx import ModelProto, NodeProto, ValueInfoProto
 
-from reducelower.difference.changes import Change, Region, changes_of
+from reducelower.difference.changes import Change, changes_of
 from reducelower.difference.facts import Fact, Names, facts_of, function_name, matched_statements, model_statements
 from reducelower.difference.matching import Matched, match
 from reducelower.lines import Line
@@ -21,7 +21,7 @@ from reducelower.types import Inference
 from reducelower.verification.regions.align import align
 from reducelower.verification.result import to_plain
 
-__all__ = ["Change", "Difference", "Fact", "changed_operators", "difference"]
+__all__ = ["Change", "Difference", "Fact", "difference"]
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,12 @@ class Difference:
         changes: nodes that differ; equal changes count as one.
         operators: operators whose number of nodes changed, with both numbers, including subgraphs.
         alike: the number of nodes that both models have.
-        regions: the first place of each change, with its nodes.
     """
 
     facts: tuple[Fact, ...] = ()
     changes: tuple[Change, ...] = ()
     operators: tuple[tuple[str, int, int], ...] = ()
     alike: int = 0
-    regions: tuple[Region, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def same(self) -> bool:
@@ -75,7 +73,7 @@ class Difference:
         return {
             "same": self.same,
             "facts": to_plain(self.facts),
-            "changes": to_plain(self.changes),
+            "changes": [change.to_dict() for change in self.changes],
             "operators": operators,
             "alike": self.alike,
         }
@@ -95,45 +93,35 @@ def difference(before: ModelProto, after: ModelProto) -> Difference:
         "output": _counterparts(before.graph.output, after.graph.output),
         "function": {name: name for name in functions},
     }
-    levels, regions = _compared(before, after, names, by_name=True)
-    if regions:
+    inferences = Inference(lambda: before), Inference(lambda: after)
+    levels, found = _compared(before, after, inferences, names, by_name=True)
+    if found:
         # If a node was put in, an exporter may number all values after it differently.
-        levels, regions = min((levels, regions), _compared(before, after, names, by_name=False), key=_size)
-    changes, first = _merged(regions)
+        levels, found = min((levels, found), _compared(before, after, inferences, names, by_name=False), key=_size)
+    changes = tuple(_merged(found))
     own: Names = {kind: {name: name for name in pairs.values()} for kind, pairs in names.items()}
     statements = [(model_statements(before, own), model_statements(after, names)), *map(matched_statements, levels)]
     changed = sum(len(change.nodes) for change in changes if change.before and change.details)
     alike = sum(len(level.left.partners) for level in levels) - changed
-    return Difference(tuple(facts_of(statements)), changes, changed_operators(before, after), alike, first)
+    return Difference(tuple(facts_of(statements)), changes, _changed_operators(before, after), alike)
 
 
-_Compared = tuple[Sequence[Matched], Sequence[Region]]
+_Compared = tuple[Sequence[Matched], Sequence[Change]]
 
 
-def _compared(before: ModelProto, after: ModelProto, names: Names, *, by_name: bool) -> _Compared:
+def _compared(
+    before: ModelProto, after: ModelProto, inferences: tuple[Inference, Inference], names: Names, *, by_name: bool
+) -> _Compared:
     """The matched graphs, outer before inner, and the changes in each."""
     interface = names["input"], names["output"]
-    inferences = Inference(lambda: before), Inference(lambda: after)
-    alignment = align(
-        before,
-        after,
-        None,
-        dropped=(),
-        inferences=inferences,
-        interface=interface,
-        by_name=by_name,
-        everywhere=True,
-    )
-    levels = []
-    for level in alignment.levels:
-        outputs = names["output"] if level.path == "graph" else None
-        levels.append(match(level, outputs, by_name=by_name))
-    return levels, [region for level in levels for region in changes_of(level)]
+    alignment = align(before, after, None, inferences=inferences, interface=interface, by_name=by_name, everywhere=True)
+    levels = [match(level, names["output"] if level.path == "graph" else None) for level in alignment.levels]
+    return levels, [change for level in levels for change in changes_of(level)]
 
 
 def _size(compared: _Compared) -> int:
     """The number of nodes that differ."""
-    return sum(len(nodes) for region in compared[1] for nodes in region.nodes)
+    return sum(len(change.before) + len(change.after) for change in compared[1])
 
 
 def _counterparts(before: Sequence[ValueInfoProto], after: Sequence[ValueInfoProto]) -> dict[str, str]:
@@ -146,21 +134,15 @@ def _counterparts(before: Sequence[ValueInfoProto], after: Sequence[ValueInfoPro
     return names
 
 
-def _merged(regions: Sequence[Region]) -> tuple[tuple[Change, ...], tuple[Region, ...]]:
-    """Changes that differ only in their place merged into one, and the first region of each."""
-    groups: dict[tuple[object, ...], list[Region]] = {}
-    for region in regions:
-        change = region.change
-        groups.setdefault((change.kind, change.before, change.after, change.details), []).append(region)
-    first = tuple(group[0] for group in groups.values())
-    changes = tuple(
-        replace(group[0].change, nodes=tuple(place for region in group for place in region.change.nodes))
-        for group in groups.values()
-    )
-    return changes, first
+def _merged(changes: Sequence[Change]) -> Iterator[Change]:
+    """Changes that differ only in their place merged into one."""
+    groups: dict[Change, list[tuple[str, str]]] = {}
+    for change in changes:
+        groups.setdefault(replace(change, nodes=()), []).extend(change.nodes)
+    return (replace(change, nodes=tuple(nodes)) for change, nodes in groups.items())
 
 
-def changed_operators(before: ModelProto, after: ModelProto) -> tuple[tuple[str, int, int], ...]:
+def _changed_operators(before: ModelProto, after: ModelProto) -> tuple[tuple[str, int, int], ...]:
     """The operators whose number of nodes differs, with both numbers."""
     old, new = _operators_in(before), _operators_in(after)
     return tuple((name, old[name], new[name]) for name in sorted(old | new) if old[name] != new[name])

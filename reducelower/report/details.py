@@ -7,17 +7,16 @@ from dataclasses import dataclass
 
 from onnx import ModelProto
 
-from reducelower.difference import Change, Difference, difference
-from reducelower.lines import Tone, enumerated
+from reducelower.difference import Difference, difference
+from reducelower.lines import Tone
 from reducelower.plan import Plan
-from reducelower.report.fragments import Fragment, fragments
+from reducelower.report.fragments import Fragment, fragment
 from reducelower.verification import SiteVerification, Verification
 from reducelower.verification.running.source import Source
 
 __all__ = ["Details", "DistinctChange", "describe_conversion", "describe_difference"]
 
 _MOST_SIDES = 60
-_MOST_OPERATORS = 3
 
 Places = Sequence[tuple[str, str]]
 Sides = tuple[Fragment, Fragment] | None
@@ -106,24 +105,18 @@ def describe_difference(
         number = len(changes) + 1
         changes.append(DistinctChange(number, title, how, summary, *places[0], len(places), sides, finding))
 
-    for change, region in zip(found.changes, found.regions, strict=True):
-        sides = fragments(region) if any(region.nodes) and len(changes) < _MOST_SIDES else None
+    for change in found.changes:
+        sides = None
+        if (change.before or change.after) and len(changes) < _MOST_SIDES:
+            sides = fragment(change.parts[0]), fragment(change.parts[1])
         groups: dict[tuple[str, int], list[tuple[str, str]]] = {}
         for place in change.nodes:
             groups.setdefault((rules.get(place, ""), id(of_places.get(place))), []).append(place)
         for (rule, _), places in groups.items():
             finding = of_places.get(places[0])
             summary = "; ".join(change.details) or (finding.signature if finding is not None else "")
-            add(_title(change), f"by {rule}" if rule else change.kind, summary, places, sides, finding)
+            add(change.title or "Output", f"by {rule}" if rule else change.kind, summary, places, sides, finding)
     shown = {id(change.finding) for change in changes}
     for finding in (finding for finding in findings if id(finding) not in shown and finding.nodes):
         add(finding.op_type, f"by {finding.rule}", finding.signature, finding.nodes, None, finding)
     return Details(tuple(changes), found.operators, sizes)
-
-
-def _title(change: Change) -> str:
-    """The operators before and after."""
-    sides = [list(dict.fromkeys(text.partition(" ")[0] for text in side)) for side in (change.before, change.after)]
-    if not any(sides):
-        return "Output"
-    return " → ".join(dict.fromkeys(enumerated(names, _MOST_OPERATORS) or "nothing" for names in sides))

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from onnx import NodeProto
 
-from reducelower.difference.changes import Region
-from reducelower.difference.matching import Side
+from reducelower.difference.changes import Part
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import element_type_name
 from reducelower.model.spelled import attribute_text, constant_text, input_name, operator_name
 from reducelower.model.text import shape_text, short
 from reducelower.verification.inputs.made import Dims
 
-__all__ = ["Fragment", "Value", "WrittenNode", "fragments"]
+__all__ = ["Fragment", "Value", "WrittenNode", "fragment"]
 
 _MOST_NODES = 60
 _LONGEST_NAME = 32
@@ -63,14 +62,9 @@ class Fragment:
         return any(node.op_type == op_type and (not setting or setting in node.settings) for node in self.nodes)
 
 
-def fragments(region: Region) -> tuple[Fragment, Fragment]:
-    """The nodes of one model, and their replacement in the other."""
-    before, after = (_fragment(side, nodes) for side, nodes in zip(region.sides, region.nodes, strict=True))
-    return before, after
-
-
-def _fragment(side: Side, nodes: Sequence[NodeProto]) -> Fragment:
-    """The fragment with some nodes; constants are shown with the nodes that read them."""
+def fragment(part: Part) -> Fragment:
+    """The nodes of one model; constants are shown with the nodes that read them."""
+    side, nodes = part
     place, own = side.place, {id(node) for node in nodes}
     outputs = [name for node in nodes for name in node.output if name]
     results = {

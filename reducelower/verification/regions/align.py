@@ -36,7 +36,7 @@ def align(
     after: ModelProto,
     plan: Plan | None,
     *,
-    dropped: Collection[Hashable],
+    dropped: Collection[Hashable] = (),
     inferences: tuple[Inference, Inference],
     interface: Interface | None = None,
     by_name: bool = True,
