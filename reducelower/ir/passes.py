@@ -35,8 +35,8 @@ class _Conversion(ir.passes.FunctionalPass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Convert a copy of the model, and return whether the result differs.
 
-        The result shares the weights of the input model, and keeps names, shapes, metadata (`meta` and
-        `metadata_props`) and functions.
+        The result shares the weights of the input model, and keeps names, shapes, metadata and functions. Of what is
+        not serialized (`meta`), it keeps that of the model.
 
         Raises:
             ConversionError: something cannot be converted; it has every reason. Inside `onnx_ir.passes.Sequential`
