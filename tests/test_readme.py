@@ -7,7 +7,6 @@ import io
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,20 +29,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "models").mkdir()
     shutil.copy(ROOT / "examples" / "models" / "mean_18.onnx", tmp_path / "models")
     return tmp_path
-
-
-def typed(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return run_command(Command(line, (), 0), folder)
-
-
-def test_the_first_conversion_prints_what_is_shown(folder: Path) -> None:
-    shown = re.search(r"```console\n\$ (reducelower convert [^\n]*)\n(.*?)```", README, re.DOTALL)
-    assert shown
-    result = typed(shown.group(1), folder)
-    assert result.returncode == 0, result.stderr
-    assert [line.split() for line in result.stdout.splitlines()] == [
-        line.split() for line in shown.group(2).splitlines()
-    ]
 
 
 def test_every_link_leads_to_a_file() -> None:
@@ -76,14 +61,6 @@ def test_the_comparison_has_a_row_for_every_converter_that_changes_opset_version
     assert set(rows) == expected
 
 
-def test_the_commands_for_ci_work(folder: Path) -> None:
-    checked = typed("reducelower check models/ --opset 13 --format github", folder)
-    assert checked.returncode == 1
-    assert checked.stdout.startswith("::")
-    converted = typed("reducelower convert models/ --output-dir out/ --opset 13 --jobs 2 --resume", folder)
-    assert converted.returncode == 0, converted.stderr
-
-
 def test_the_blocks_run_one_after_another_in_one_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     printed = ""
@@ -97,7 +74,8 @@ def test_the_blocks_run_one_after_another_in_one_folder(folder: Path, monkeypatc
             assert block.text.split() == printed.split()  # what the block above it prints
         elif block.language == "console":
             for command in commands(block):
-                result = typed(command.line.partition(" #")[0].rstrip(), folder)
+                line = command.line.partition(" #")[0].rstrip()
+                result = run_command(Command(line, (), 0), folder)
                 assert result.returncode == ("check " in command.line), result.stderr
                 assert agrees(result.stdout + result.stderr, command.shown)
 
