@@ -17,6 +17,7 @@ from reducelower.errors import UnreadableModelError
 from reducelower.model.document import Document
 from reducelower.scope.graph import GraphScope
 from reducelower.types.graphs import Graph
+from tests.models import model as written
 from tests.models import yields
 from tests.pairwise import pairwise
 
@@ -180,12 +181,8 @@ def test_any_layout_is_expanded_as_the_message_is(layout: str, rules: str, opset
 
 
 def test_a_field_that_onnx_does_not_know_stays_in_a_node() -> None:
-    model = parser.parse_model(
-        """
-        <ir_version: 8, opset_import: ["" : 13]>
-        g (float[2, 3] x) => (float[2, 3] r, float[2, 1] y) { r = Relu (x)  y = ReduceMax <axes = [1]> (x) }
-        """
-    )
+    text = "(float[2, 3] x) => (float[2, 3] r, float[2, 1] y) { r = Relu (x)  y = ReduceMax <axes = [1]> (x) }"
+    model = written(text, 13)
     usual = model.graph.node[0].SerializeToString()
     odd = usual + field(500, b"?")
     data = laid_out(model, graph=lambda parts: [field(NODE, odd) + b"".join(parts[1:])])
@@ -208,24 +205,14 @@ NAMES = {
 )
 def test_new_names_collide_with_none(is_typed: bool, names: str, opset: int, rules: str) -> None:
     data = np.arange(12, dtype=np.float32).reshape(3, 4)
-    axes = numpy_helper.from_array(np.int64([1]), "axes")
     # Nodes are treated many at once where nothing at hand tells the type of their data.
-    source = "x" if is_typed else "r"
-    nodes = [] if is_typed else [helper.make_node("Relu", ["x"], [source])]
+    source, relu = ("x", "") if is_typed else ("r", "r = Relu (x)")
+    model = written(f"(float[3,4] x) => () {{ {relu} }}", opset, **({"axes": np.int64([1])} if opset == 18 else {}))
     for number, name in enumerate(NAMES[names] * 2):
         output = f"{name}{number}" if number < 3 else f"out{number}"
-        if opset == 18:
-            nodes.append(helper.make_node("ReduceL2", [source, "axes"], [output], name=name, keepdims=0))
-        else:
-            nodes.append(helper.make_node("ReduceL2", [source], [output], name=name, axes=[1], keepdims=0))
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 4])],
-        [helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, [3]) for node in nodes[-6:]],
-        [axes] if opset == 18 else [],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+        inputs, axes = ([source, "axes"], {}) if opset == 18 else ([source], {"axes": [1]})
+        model.graph.node.append(helper.make_node("ReduceL2", inputs, [output], name=name, keepdims=0, **axes))
+        model.graph.output.append(helper.make_tensor_value_info(output, TensorProto.FLOAT, [3]))
     expanded = ModelProto.FromString(reducelower.expand(model.SerializeToString(), rules=rules))
     checker.check_model(expanded, full_check=True)
     assert "ReduceL2" not in {node.op_type for node in expanded.graph.node}
@@ -238,14 +225,8 @@ def test_new_names_collide_with_none(is_typed: bool, names: str, opset: int, rul
 
 
 def test_many_nodes_of_a_kind_get_readable_names() -> None:
-    nodes = [helper.make_node("ReduceL1", [f"v{n}"], [f"v{n + 1}"], name=f"norm{n}", axes=[0]) for n in range(12)]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("v0", TensorProto.FLOAT, [3])],
-        [helper.make_tensor_value_info("v12", TensorProto.FLOAT, [1])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=6)
+    nodes = " ".join(f"[norm{n}] v{n + 1} = ReduceL1 <axes = [0]> (v{n})" for n in range(12))
+    model = written(f"(float[3] v0) => (float[1] v12) {{ {nodes} }}", 11, 6)
     expanded = ModelProto.FromString(reducelower.expand(model.SerializeToString()))
     assert [list(node.output) for node in expanded.graph.node[::2]] == [
         [f"norm{n}/ReduceL1/magnitude"] for n in range(12)

@@ -7,33 +7,29 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from onnx import ModelProto, checker, parser
+from onnx import ModelProto, checker
 
 import reducelower
 from reducelower import ConversionError
+from tests.models import model
 
 OPERATORS = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceSumSquare")
 
 
 def behind_unknown(op_type: str) -> ModelProto:
     """A reduction of data of unknown type and rank over axes computed at run time."""
-    return parser.parse_model(
-        f"""
-        <ir_version: 8, opset_import: ["": 18, "my": 1]>
-        g (float[2, 3] x, int64[K] a) => (float[Q] z)
-        {{ h = my.Foo (x) y = {op_type} <keepdims = 0> (h, a) z = my.Bar (y) }}
-        """
-    )
+    nodes = f"h = my.Foo (x)  y = {op_type} <keepdims = 0> (h, a)  z = my.Bar (y)"
+    return model(f"(float[2, 3] x, int64[K] a) => (float[Q] z) {{ {nodes} }}", imports='"my": 1')
 
 
 @pytest.mark.parametrize("target", [17, 13, 11, 9])
 @pytest.mark.parametrize("op_type", OPERATORS)
 def test_following_the_hints_leads_to_a_model(op_type: str, target: int) -> None:
-    model = behind_unknown(op_type)
+    given = behind_unknown(op_type)
     declared: dict[str, dict[str, object]] = {"element_types": {}, "ranks": {}}
     for _ in range(3):
         try:
-            converted = reducelower.convert_version(model, target, **declared)  # type: ignore[arg-type]
+            converted = reducelower.convert_version(given, target, **declared)  # type: ignore[arg-type]
         except ConversionError as error:
             asked = re.findall(r"--(type|rank) (\S+)=(\w+)", str(error))
             assert asked, str(error)
@@ -49,14 +45,14 @@ def test_following_the_hints_leads_to_a_model(op_type: str, target: int) -> None
 @pytest.mark.parametrize("target", [17, 13])
 @pytest.mark.parametrize("op_type", OPERATORS)
 def test_a_declared_rank_breaks_nothing_that_works_without(op_type: str, target: int) -> None:
-    model = behind_unknown(op_type)
+    given = behind_unknown(op_type)
     for element_types in ({}, {"h": "float32"}):
         for rules in ("spec", "stable"):
             try:
-                reducelower.convert_version(model, target, element_types=element_types, rules=rules)
+                reducelower.convert_version(given, target, element_types=element_types, rules=rules)
             except ConversionError:
                 continue
-            reducelower.convert_version(model, target, element_types=element_types, ranks={"h": 3}, rules=rules)
+            reducelower.convert_version(given, target, element_types=element_types, ranks={"h": 3}, rules=rules)
 
 
 @pytest.mark.parametrize("declared", [{"ranks": {"hh": 3}}, {"element_types": {"hh": "float32"}}])
@@ -65,8 +61,9 @@ def test_what_is_declared_of_no_value_is_refused(declared: dict[str, dict[str, o
         reducelower.convert_version(behind_unknown("ReduceMax"), 13, **declared)  # type: ignore[arg-type]
 
 
-KNOWN = """<ir_version: 8, opset_import: ["": 18]> g (float[2, 3] x, int64[K] a) => (float[P, Q] y)
-<float[3] w = {1, 2, 3}> { h = Add (x, w) y = ReduceMax (h, a) }"""
+KNOWN = model(
+    "(float[2, 3] x, int64[K] a) => (float[P, Q] y) <float[3] w = {1, 2, 3}> { h = Add (x, w)  y = ReduceMax (h, a) }"
+)
 
 # What is declared, and what the refusal says of it: of what is stated, an initializer, and what follows from both.
 CONTRARY: list[tuple[dict[str, dict[str, object]], str]] = [
@@ -87,7 +84,7 @@ def test_what_the_model_says_otherwise_is_refused(
     rewrite: Callable[..., object], declared: dict[str, dict[str, object]], said: str
 ) -> None:
     with pytest.raises(ConversionError, match=said):
-        rewrite(parser.parse_model(KNOWN), **declared)
+        rewrite(KNOWN, **declared)
 
 
 def test_what_the_model_says_too_may_be_declared() -> None:
@@ -95,15 +92,16 @@ def test_what_the_model_says_too_may_be_declared() -> None:
         "ranks": {"x": 2, "h": 2, "w": 1},
         "element_types": {"x": "float32", "h": "float"},
     }
-    reducelower.convert_version(parser.parse_model(KNOWN), 13, **declared)  # type: ignore[arg-type]
+    reducelower.convert_version(KNOWN, 13, **declared)  # type: ignore[arg-type]
 
 
 def test_a_name_of_several_values_may_be_declared_while_one_of_them_leaves_it_open() -> None:
-    model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18, "my": 1]>
-        g (bool c, float[2, 3] x) => (float[P, Q] y) {
+    given = model(
+        """(bool c, float[2, 3] x) => (float[P, Q] y) {
             y = If (c) <then_branch = t () => (float[P, Q] p) { v = Abs (x) p = ReduceL1 (v) },
-                        else_branch = e () => (float[P, Q] q) { v = my.Foo (x) q = ReduceL1 (v) }>
-        }""")
-    reducelower.convert_version(model, 13, ranks={"v": 3})
+                        else_branch = e () => (float[P, Q] q) { v = my.Foo (x) q = ReduceL1 (v) }> }""",
+        imports='"my": 1',
+    )
+    reducelower.convert_version(given, 13, ranks={"v": 3})
     with pytest.raises(ConversionError, match="the rank of 'p' is 2"):
-        reducelower.convert_version(model, 13, ranks={"p": 3})
+        reducelower.convert_version(given, 13, ranks={"p": 3})

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onnx import parser
 
 import reducelower
 from reducelower import Target
@@ -18,11 +17,10 @@ from tests.models import model
 from tests.watching import calls_of
 from tools.memo_graphs import converted
 
-_TEXT = """<ir_version: 8, opset_import: ["" : 18]>
-    g (float[2,3] first, float[2,3] second) => (float[2,1] y, float[2,1] z) <int64[1] a = {1}, int64[1] b = {-1}>
-    { n = Neg(first) y = ReduceMax(n, a) z = ReduceLogSumExp(second, b) }"""
+_TEXT = """(float[2,3] first, float[2,3] second) => (float[2,1] y, float[2,1] z)
+    <int64[1] a = {1}, int64[1] b = {-1}> { n = Neg (first)  y = ReduceMax (n, a)  z = ReduceLogSumExp (second, b) }"""
 
-_RENAMED = _TEXT.replace("first", "data").replace("Neg(data)", "Abs(data)")
+_RENAMED = _TEXT.replace("first", "data").replace("Neg (data)", "Abs (data)")
 
 
 def worked_out(work: Callable[[], object]) -> set[str]:
@@ -33,8 +31,8 @@ def worked_out(work: Callable[[], object]) -> set[str]:
 
 
 def test_like_nodes_of_the_next_model_are_not_worked_out_again() -> None:
-    assert worked_out(lambda: reducelower.convert_version(parser.parse_model(_TEXT), 13))
-    data = parser.parse_model(_RENAMED).SerializeToString()
+    assert worked_out(lambda: reducelower.convert_version(model(_TEXT), 13))
+    data = model(_RENAMED).SerializeToString()
     assert not worked_out(lambda: converted(data, Target(13), memo=True))
     found = converted(data, Target(13), memo=True)
     assert found == converted(data, Target(13), memo=False)
@@ -55,8 +53,8 @@ def test_like_nodes_of_the_next_model_are_not_worked_out_again() -> None:
     ids=lambda settings: ", ".join(settings if len(settings) > 1 else map(str, settings.values()))[:60],
 )
 def test_runs_of_another_kind_start_afresh(settings: dict[str, Any]) -> None:
-    reducelower.convert_version(parser.parse_model(_TEXT), 13)
-    assert "ReduceMax" in worked_out(lambda: reducelower.legalize(parser.parse_model(_TEXT), **settings))
+    reducelower.convert_version(model(_TEXT), 13)
+    assert "ReduceMax" in worked_out(lambda: reducelower.legalize(model(_TEXT), **settings))
 
 
 def test_a_run_within_a_run_has_a_memory_of_its_own() -> None:
@@ -78,17 +76,15 @@ def test_what_has_grown_large_is_dropped(outcomes: int, is_kept: bool) -> None:
 
 def test_only_the_kinds_of_late_are_kept() -> None:
     for opset in (17, 16, 15, 14, 13, 12):
-        reducelower.convert_version(parser.parse_model(_TEXT), opset)
-    assert not worked_out(lambda: reducelower.convert_version(parser.parse_model(_TEXT), 13))
-    assert worked_out(lambda: reducelower.convert_version(parser.parse_model(_TEXT), 17))
+        reducelower.convert_version(model(_TEXT), opset)
+    assert not worked_out(lambda: reducelower.convert_version(model(_TEXT), 13))
+    assert worked_out(lambda: reducelower.convert_version(model(_TEXT), 17))
 
 
 @pytest.mark.parametrize("memo", [True, False])
 def test_a_custom_operator_leaves_types_open_in_every_model(memo: bool) -> None:
-    data = parser.parse_model(
-        """<ir_version: 8, opset_import: ["" : 14, "custom" : 1]>
-        g (float[2] x) => (float[2] z) { y = custom.Op(x) r = Relu(y) z = custom.Op(r) }"""
-    ).SerializeToString()
+    text = "(float[2] x) => (float[2] z) { y = custom.Op (x)  r = Relu (y)  z = custom.Op (r) }"
+    data = model(text, 14, imports='"custom": 1').SerializeToString()
     said = [converted(data, Target(13), memo=memo) for _ in range(2)]
     assert said[0] == said[1]
     assert "element type of 'y' is not known" in str(said[0])

@@ -7,11 +7,12 @@ from functools import cache
 
 import onnx
 import pytest
-from onnx import ModelProto, checker, parser
+from onnx import ModelProto, checker
 from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.loader import load_model_tests
 
 from reducelower import ConversionError, Target, check, legalize, load_runtime, verify
+from tests.models import model
 
 
 @cache
@@ -34,9 +35,9 @@ def test_results_of_many_operators_are_settled(runtime: str) -> None:
         assert is_settled(found.model, target), case.name
 
 
-def is_settled(model: ModelProto, target: Target) -> bool:
+def is_settled(given: ModelProto, target: Target) -> bool:
     try:
-        return legalize(model, target).model == model
+        return legalize(given, target).model == given
     except ConversionError:
         return False
 
@@ -59,7 +60,7 @@ WRITTEN_ONLY_THEN = {
 @pytest.mark.parametrize("what", WRITTEN_ONLY_THEN)
 def test_what_is_written_is_looked_at_again(what: str) -> None:
     runtime, opset, text, own = WRITTEN_ONLY_THEN[what]
-    source = parser.parse_model(f'<ir_version: 9, opset_import: ["" : {own}]> {text}')
+    source = model(text, own, 9)
     target = Target(opset, runtime=load_runtime(runtime))
     found = legalize(source, target)
     checker.check_model(found.model, full_check=True)
@@ -78,23 +79,20 @@ def test_what_is_written_is_looked_at_again(what: str) -> None:
 
 @pytest.mark.parametrize("in_place", [False, True])
 def test_what_nothing_mends_afterwards_is_refused(in_place: bool) -> None:
-    text = (
-        '<ir_version: 8, opset_import: ["" : 14]> g (uint8[4] x, uint8[4] z) => (uint8[4] y) '
-        "{ a = Identity (x)  [quotient] y = Div (a, z) }"
-    )
-    source = parser.parse_model(text)
+    text = "(uint8[4] x, uint8[4] z) => (uint8[4] y) { a = Identity (x)  [quotient] y = Div (a, z) }"
+    source = model(text, 14)
     with pytest.raises(ConversionError) as found:
         legalize(source, Target(11, runtime=load_runtime("opencv@4.14")), in_place=in_place)
     (refusal,) = found.value.refusals
     assert (refusal.node, refusal.operator) == ("quotient", "Div")
     assert "The quotient of integers keeps its fraction" in refusal.reason
-    assert source == parser.parse_model(text)
+    assert source == model(text, 14)
 
 
 def test_a_site_of_a_later_pass_is_a_site_of_the_source() -> None:
-    text = """<ir_version: 9, opset_import: ["" : 22]> g (float[1, 1, 4, 4] x, float[1, 3, 3, 2] p, float[4] v)
-    => (float[A, B, C, D] y, float[4] z) { z = Abs (v)  y = GridSample <mode = "nearest"> (x, p) }"""
-    source = parser.parse_model(text)
+    text = """(float[1, 1, 4, 4] x, float[1, 3, 3, 2] p, float[4] v) => (float[A, B, C, D] y, float[4] z) {
+        z = Abs (v)  y = GridSample <mode = "nearest"> (x, p) }"""
+    source = model(text, 22, 9)
     found = legalize(source, Target(21, runtime=load_runtime("mnn")))
     assert [(site.index, site.op_type) for site in found.plan.sites if site.op_type == "GridSample"] == [
         (1, "GridSample")
@@ -105,14 +103,13 @@ def test_a_site_of_a_later_pass_is_a_site_of_the_source() -> None:
 @pytest.mark.parametrize("runtime", ["opencv", "mnn"])
 def test_allowzero_is_a_fault_only_where_a_zero_is_asked_for(runtime: str) -> None:
     """torch's dynamo writes it at every Reshape whose target it computes."""
-    text = """<ir_version: 8, opset_import: ["": 18]> g (float[n, 4, 6] x) => (float[a, b] y)
-        <int64[1] k = {24}, int64[2] z = {0, 24}> {
+    text = """(float[n, 4, 6] x) => (float[a, b] y) <int64[1] k = {24}, int64[2] z = {0, 24}> {
             s = Shape<start = 0, end = 1>(x) t = Concat<axis = 0>(s, k)
             r = Reshape<allowzero = 1>(x, TARGET) y = Relu(r)
         }"""
     target = Target(runtime=load_runtime(runtime))
-    computed = parser.parse_model(text.replace("TARGET", "t"))
+    computed = model(text.replace("TARGET", "t"))
     reshape = computed.graph.node[2]
     assert reshape in legalize(computed, target).model.graph.node
-    given = legalize(parser.parse_model(text.replace("TARGET", "z")), target).model
+    given = legalize(model(text.replace("TARGET", "z")), target).model
     assert not any(attribute.name == "allowzero" for node in given.graph.node for attribute in node.attribute)
