@@ -6,13 +6,12 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import onnx
 import pytest
-from onnx import checker, helper, parser
+from onnx import checker
 from onnx.reference import ReferenceEvaluator
 
 import reducelower
-from tests.models import converted
+from tests.models import converted, floats, model, operators
 from tools.fuzz.runtimes import run
 
 
@@ -43,29 +42,19 @@ def _rounded(values: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("op_type", ["Cos", "Elu", "Softplus", "Round", "GlobalMaxPool"])
 def test_bfloat16_computes_in_float32_below_22(op_type: str) -> None:
-    data = np.random.default_rng(1).standard_normal((1, 2, 3, 4)).astype(ml_dtypes.bfloat16)
-    kind = onnx.TensorProto.BFLOAT16
-    shape = (1, 2, 1, 1) if op_type == "GlobalMaxPool" else data.shape
-    values = [helper.make_tensor_value_info(name, kind, size) for name, size in (("x", data.shape), ("y", shape))]
-    graph = helper.make_graph([helper.make_node(op_type, ["x"], ["y"])], "g", values[:1], values[1:])
-    made = converted(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)]), 18)
-    assert [node.op_type for node in made.graph.node] == ["Cast", op_type, "Cast"]
-    got = ReferenceEvaluator(made).run(None, {"x": data})[0]
-    graph.node[0].CopyFrom(helper.make_node(op_type, ["x"], ["y"]))
-    wide = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
-    for value in (*wide.graph.input, *wide.graph.output):
-        value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
-    expected = ReferenceEvaluator(wide).run(None, {"x": data.astype(np.float32)})[0].astype(ml_dtypes.bfloat16)
-    np.testing.assert_array_equal(np.asarray(got).astype(np.float32), expected.astype(np.float32))
+    data = floats(1, 2, 3, 4).astype(ml_dtypes.bfloat16)
+    shape = "[1,2,1,1]" if op_type == "GlobalMaxPool" else "[1,2,3,4]"
+    text = f"({{0}}[1,2,3,4] x) => ({{0}}{shape} y) {{{{ y = {op_type} (x) }}}}"
+    made = converted(model(text.format("bfloat16"), 22, 10), 18)
+    assert operators(made) == ["Cast", op_type, "Cast"]
+    (got,) = ReferenceEvaluator(made).run(None, {"x": data})
+    (wide,) = ReferenceEvaluator(model(text.format("float"), 21, 10)).run(None, {"x": data.astype(np.float32)})
+    np.testing.assert_array_equal(got.astype(np.float32), wide.astype(ml_dtypes.bfloat16).astype(np.float32))
 
 
 def test_a_cast_below_6_tells_its_type_also_of_data_of_unknown_rank() -> None:
-    made = parser.parse_model(
-        """
-        <ir_version: 7, opset_import: ["": 14]> g (int32[n] x, int64[k] shape) => (int32[a, b] y)
-        { blurred = Reshape (x, shape) y = Flatten (blurred) }
-        """
-    )
+    text = "(int32[n] x, int64[k] shape) => (int32[a, b] y) { blurred = Reshape (x, shape)  y = Flatten (blurred) }"
+    made = model(text, 14, 7)
     result = reducelower.convert_version(made, 5)
     checker.check_model(result, full_check=True)
     feeds = {"x": np.arange(6, dtype=np.int32), "shape": np.array([2, 1, 3])}
