@@ -26,14 +26,14 @@ class _Kind:
     Attributes:
         says: ends the sentence "it must be".
         has_type: whether a value is of such a type; if not, this is a TypeError.
-        is_allowed: whether a value of that type is allowed; if not, this is a ValueError.
+        is_allowed: whether a value of that type is allowed, as all are by default; if not, this is a ValueError.
         items: what each item of the collection, or each value of the mapping, has to be.
         is_mapping: whether `items` are the values of a mapping.
     """
 
     says: str
     has_type: Callable[[Any], bool]
-    is_allowed: Callable[[Any], bool] = lambda value: True
+    is_allowed: Callable[[Any], bool] | None = None
     items: _Kind | None = None
     is_mapping: bool = False
     may_be_none: bool = False
@@ -44,7 +44,7 @@ class _Kind:
             return
         if not self.has_type(value):
             raise TypeError(f"{name} must be {self.says}, not {value_text(value)}")
-        if not self.is_allowed(value):
+        if self.is_allowed is not None and not self.is_allowed(value):
             raise ValueError(f"{name} must be {self.says}, not {value_text(value)}")
         if self.items is not None and isinstance(value, Collection):  # the items of an iterator are checked later
             entries: Any = value
