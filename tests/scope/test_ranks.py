@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, checker, helper, parser
+from onnx import ModelProto, TensorProto, checker, parser
 
 import reducelower
 from reducelower import ConversionError
@@ -18,27 +18,26 @@ from reducelower.options import Settings, Target
 from reducelower.scope.graph import GraphScope
 from reducelower.types import Resolver
 from reducelower.types.node_inference import NodeInference
-from tests.models import yields
+from tests.models import model, yields
 from tests.watching import calls_of
 from tools.node_cases import Case, cases
 
 TABLE = tomllib.loads(Path(__file__).with_name("ranks.toml").read_text("utf-8"))
 
 
-def scope_of(model: ModelProto) -> GraphScope:
-    opset = model.opset_import[0].version
-    ground = ground_of(model, Document.of_message(model), Target(opset), Settings(Target(opset)))
-    return GraphScope(ground, model.graph, opset, "graph", key=())
+def scope_of(given: ModelProto) -> GraphScope:
+    opset = given.opset_import[0].version
+    ground = ground_of(given, Document.of_message(given), Target(opset), Settings(Target(opset)))
+    return GraphScope(ground, given.graph, opset, "graph", key=())
 
 
 def rank_of(name: str, scope: GraphScope) -> int | None:
     return scope.ground.resolver.rank(name, scope)
 
 
-def without_stated(model: ModelProto) -> ModelProto:
+def without_stated(given: ModelProto) -> ModelProto:
     """A copy that states nothing of what nodes yield."""
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = ModelProto.FromString(given.SerializeToString())
     del copy.graph.value_info[:]
     for value in copy.graph.output:
         value.ClearField("type")
@@ -47,9 +46,9 @@ def without_stated(model: ModelProto) -> ModelProto:
 
 def told(case: Case) -> list[tuple[str, int, int | None]]:
     """Of each output its name, the rank it has, and the rank that operators tell."""
-    model = without_stated(case.model)
-    scope = scope_of(model)
-    expected = zip(model.graph.output, case.outputs, strict=True)
+    bare = without_stated(case.model)
+    scope = scope_of(bare)
+    expected = zip(bare.graph.output, case.outputs, strict=True)
     return [(value.name, np.ndim(given), rank_of(value.name, scope)) for value, given in expected]
 
 
@@ -67,15 +66,15 @@ def test_ranks_are_those_of_onnx_s_own_cases() -> None:
 
 @pytest.mark.parametrize("target", [13, 17])
 def test_a_traced_model_is_not_inferred_for_a_rank(target: int) -> None:
-    model = parser.parse_model(TABLE["traced"])
+    given = parser.parse_model(TABLE["traced"])
     rng = np.random.default_rng(1)
     x, w = rng.normal(size=(2, 3, 32)).astype(np.float32), rng.normal(size=(32, 32)).astype(np.float32)
     scores = np.exp((x @ w + x).reshape(2, 3, 4, 8).transpose(0, 2, 1, 3).astype(np.float64))
 
     with calls_of(protected.infer_shapes) as calls:
-        converted = reducelower.convert_version(model, target)
+        converted = reducelower.convert_version(given, target)
     inferred = [len(call["model"].graph.node) for _, call in calls]
-    assert max(inferred, default=0) < len(model.graph.node) // 2
+    assert max(inferred, default=0) < len(given.graph.node) // 2
     checker.check_model(converted, full_check=True)
     assert [node.op_type for node in converted.graph.node].count("Softmax") == 1
     assert "Flatten" not in {node.op_type for node in converted.graph.node}
@@ -86,11 +85,14 @@ def test_a_traced_model_is_not_inferred_for_a_rank(target: int) -> None:
 @pytest.mark.parametrize("name", TABLE["shapes"])
 def test_a_rank_follows_from_how_long_a_shape_is(name: str) -> None:
     made, *rank = TABLE["shapes"][name]
-    model = parser.parse_model(f"""<ir_version: 8, opset_import: ["": 17]> g (float[a,b,c] x) => (float[p] y)
+    given = model(
+        f"""(float[a,b,c] x) => (float[p] y)
         <int64[2,2] pairs = {{2, 1, 3, 1}}, int64[2] row = {{1, 1}}, int64[1] minus = {{-1}}, int64[1] zero = {{0}},
          int64[1] far = {{9223372036854775807}}, int64[1] near = {{-9}}, int64[1] one = {{1}}> {{
-        {made}  y = Reshape(x, s) }}""")
-    assert rank_of("y", scope_of(without_stated(model))) == (rank[0] if rank else None)
+        {made}  y = Reshape(x, s) }}""",
+        17,
+    )
+    assert rank_of("y", scope_of(without_stated(given))) == (rank[0] if rank else None)
 
 
 def test_how_many_sizes_are_listed_says_nothing_of_what_they_are_taken_from() -> None:
@@ -102,9 +104,8 @@ def test_how_many_sizes_are_listed_says_nothing_of_what_they_are_taken_from() ->
 
 
 def test_a_constant_tells_the_element_type_of_what_it_is_computed_with() -> None:
-    model = parser.parse_model("""<ir_version: 7, opset_import: ["": 13]> g (float[2] x) => (y)
-        <float[2] bias = {1, 2}> { h = Exp(x)  y = Add(h, bias) }""")
-    scope = scope_of(without_stated(model))
+    given = model("(float[2] x) => (y) <float[2] bias = {1, 2}> { h = Exp (x)  y = Add (h, bias) }", 13, 7)
+    scope = scope_of(without_stated(given))
     with calls_of(Resolver.ask) as calls:
         assert scope.ground.resolver.element_type("y", scope) == TensorProto.FLOAT
     assert {call["name"] for _, call in calls} == {"y"}
@@ -118,33 +119,25 @@ def test_what_is_no_constant_is_asked_for_no_element_type() -> None:
 
 
 def test_a_value_may_be_made_of_thousands() -> None:
-    model = helper.make_model(
-        helper.make_graph(
-            [helper.make_node("Relu", [f"v{at}"], [f"v{at + 1}"]) for at in range(5000)],
-            "g",
-            [helper.make_tensor_value_info("v0", TensorProto.FLOAT, [2, None, 3])],
-            [helper.make_tensor_value_info("v5000", TensorProto.FLOAT, None)],
-        ),
-        opset_imports=[helper.make_opsetid("", 13)],
-    )
-    assert rank_of("v5000", scope_of(model)) == 3
+    chain = " ".join(f"v{at + 1} = Relu (v{at})" for at in range(5000))
+    given = model(f"(float[2,n,3] v0) => (float[] v5000) {{ {chain} }}", 13)
+    assert rank_of("v5000", scope_of(given)) == 3
 
 
 def test_a_value_made_of_itself_has_none() -> None:
-    model = parser.parse_model("""<ir_version: 7, opset_import: ["": 13]> g (float[2] x) => (float[n] y) {
-        y = Relu(x)  a = Add(x, b)  b = Neg(a) }""")
-    scope = scope_of(model)
+    given = model("(float[2] x) => (float[n] y) { y = Relu (x)  a = Add (x, b)  b = Neg (a) }", 13, 7)
+    scope = scope_of(given)
     assert [rank_of(name, scope) for name in ("a", "b", "y")] == [None, None, 1]
 
 
 @pytest.mark.parametrize("stated", ["float[6] b", "float[2,3,1] b"])
 def test_a_rank_that_was_taken_as_stated_is_looked_into_where_others_are_left_out(stated: str) -> None:
     """Exporters that leave some types out leave wrong ones in; a model that states all is taken at its word."""
-    text = f"""<ir_version: 5, opset_import: ["": 11]> g (float[2,3] x) => (float[p,q] y, float[r,s] z) <{stated}> {{
-        b = Relu(x)  y = ReduceMax<axes = [-1]>(b)  c = Neg(x)  z = ReduceMin<axes = [-1]>(c) }}"""
+    nodes = "b = Relu (x)  y = ReduceMax <axes = [-1]> (b)  c = Neg (x)  z = ReduceMin <axes = [-1]> (c)"
+    given = model(f"(float[2,3] x) => (float[p,q] y, float[r,s] z) <{stated}> {{ {nodes} }}", 11, 5)
     x = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
     try:
-        converted = reducelower.convert_version(parser.parse_model(text), 10)
+        converted = reducelower.convert_version(given, 10)
     except ConversionError:
         return
     checker.check_model(converted, full_check=True)
