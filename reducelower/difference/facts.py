@@ -120,25 +120,26 @@ def _interface_statements(
             yield from _documentation(subject, kind, value)
 
 
-def matched_statements(matched: Matched) -> tuple[list[Statement], list[Statement]]:
-    """Statements about the nodes that two graphs share, and about their constants and the values that they compute."""
+def matched_statements(matched: Matched) -> Iterator[tuple[list[Statement], list[Statement]]]:
+    """Statements about unused constants, then about each node that two graphs share, and the values that it computes.
+
+    Constants are shared if shared nodes read them at the same place.
+    """
     left, right = matched.left, matched.right
-    found: tuple[list[Statement], list[Statement]] = ([*_idle_constants(left)], [*_idle_constants(right)])
-    values, tensors = [_values(side) for side in (left, right)], [_tensors(side) for side in (left, right)]
+    yield [*_unused_constants(left)], [*_unused_constants(right)]
+    values, tensors = (_values(left), _values(right)), (_tensors(left), _tensors(right))
+    constants: dict[str, str] = {}
     for at, other in left.partners.items():
-        nodes = left.nodes[at], right.nodes[other]
-        for statements, node in zip(found, nodes, strict=True):
-            statements += _documentation(left.label(at), "node", node)
-        for name, new in zip(nodes[0].output, nodes[1].output, strict=False):
-            for statements, value in zip(found, (values[0].get(name), values[1].get(new)), strict=True):
-                if value is not None:
-                    statements.append(Statement("type", "", name, type_text(value.type)))
-                    statements += _documentation(name, "value", value)
-        for name, new in zip(nodes[0].input, nodes[1].input, strict=False):
-            if name in tensors[0] and new in tensors[1]:
-                found[0].extend(_documentation(name, "constant", tensors[0][name]))
-                found[1].extend(_documentation(name, "constant", tensors[1][new]))
-    return found
+        node, new_node = left.nodes[at], right.nodes[other]
+        constants.update(zip(node.input, new_node.input, strict=False))
+        label = left.label(at)
+        yield [*_documentation(label, "node", node)], [*_documentation(label, "node", new_node)]
+        for name, new in zip(node.output, new_node.output, strict=False):
+            yield [*_about_value(name, values[0].get(name))], [*_about_value(name, values[1].get(new))]
+    for name, new in constants.items():
+        if name in tensors[0] and new in tensors[1]:
+            both = tensors[0][name], tensors[1][new]
+            yield [*_documentation(name, "constant", both[0])], [*_documentation(name, "constant", both[1])]
 
 
 def _values(side: Side) -> Mapping[str, ValueInfoProto]:
@@ -150,6 +151,12 @@ def _values(side: Side) -> Mapping[str, ValueInfoProto]:
     return {value.name: value for value in (*holder.value_info, *outputs)}
 
 
+def _about_value(name: str, value: ValueInfoProto | None) -> Iterator[Statement]:
+    if value is not None:
+        yield Statement("type", "", name, type_text(value.type))
+        yield from _documentation(name, "value", value)
+
+
 def _tensors(side: Side) -> Mapping[str, TensorProto]:
     """By name, the initializers that are no inputs."""
     holder = side.place.holder
@@ -159,11 +166,12 @@ def _tensors(side: Side) -> Mapping[str, TensorProto]:
     return {tensor.name: tensor for tensor in holder.initializer if tensor.name not in inputs}
 
 
-def _idle_constants(side: Side) -> Iterator[Statement]:
+def _unused_constants(side: Side) -> Iterator[Statement]:
+    of_nodes = (node.output[0] for at, node in enumerate(side.place.holder.node) if at not in side.nodes)
     read = side.readers.keys() | {*side.outputs}
-    idle = [side.number(name) for name in _tensors(side) if name not in read]
-    if idle:
-        yield Statement("constant", "unused constants", side.path, f"{len(idle)}", tuple(sorted(idle)))
+    unused = [side.number(name) for name in (*_tensors(side), *of_nodes) if name not in read]
+    if unused:
+        yield Statement("constant", "unused constants", side.path, f"{len(unused)}", tuple(sorted(unused)))
 
 
 def _documentation(subject: str, of: str, holder: Any) -> Iterator[Statement]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from onnx import ModelProto, NodeProto, ValueInfoProto
@@ -100,10 +101,11 @@ def difference(before: ModelProto, after: ModelProto) -> Difference:
         levels, found = min((levels, found), _compared(before, after, inferences, names, by_name=False), key=_size)
     changes = tuple(_merged(found))
     own: Names = {kind: {name: name for name in pairs.values()} for kind, pairs in names.items()}
-    statements = [(model_statements(before, own), model_statements(after, names)), *map(matched_statements, levels)]
+    of_models = model_statements(before, own), model_statements(after, names)
+    facts = facts_of(chain([of_models], *map(matched_statements, levels)))
     changed = sum(len(change.nodes) for change in changes if change.before and change.details)
     alike = sum(len(level.left.partners) for level in levels) - changed
-    return Difference(tuple(facts_of(statements)), changes, _changed_operators(before, after), alike)
+    return Difference(tuple(facts), changes, _changed_operators(before, after), alike)
 
 
 _Compared = tuple[Sequence[Matched], Sequence[Change]]
