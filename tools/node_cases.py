@@ -11,27 +11,15 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import ModelProto, TensorProto, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 import reducelower
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
-from reducelower.verification.running.evaluator import Evaluator
-from tools.sessions import unoptimized
+from tools.fuzz.comparing import difference
+from tools.fuzz.runtimes import RUNTIMES, run
 
 __all__ = ["Case", "Result", "cases", "convert", "runs_as_expected"]
 
-_LACKS_KERNEL = (
-    "NOT_IMPLEMENTED",
-    "is under development",
-    "only *guarantees* support",
-    "Could not find an implementation",
-    "InsertedPrecisionFreeCast_",  # onnxruntime 1.30 gives wrong types to the casts that it adds for float16
-)
-_NEWEST_FOR_ONNXRUNTIME = 25
-# onnx's evaluator of 1.20 stacks the numbers that Scan yields as rows; before onnx 1.23, the corrected one is used.
-_REFERENCE = ReferenceEvaluator if onnx.defs.onnx_opset_version() >= 28 else Evaluator
 _SMALL = 64
 _RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 
@@ -61,7 +49,9 @@ class Result:
 
 
 def _plain(value: Any) -> Any:
-    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
+    if isinstance(value, TensorProto):
+        return numpy_helper.to_array(value)
+    return np.asarray(value) if isinstance(value, np.generic) else value
 
 
 @cache
@@ -138,65 +128,21 @@ def _fails_full_check(model: ModelProto) -> bool:
 
 def _difference(case: Case, model: ModelProto) -> tuple[str, str]:
     """State and reason. onnxruntime decides; if it has no kernel, the reference evaluator does."""
-    names = [value.name for value in model.graph.input]
-    feeds = dict(zip(names, case.inputs, strict=False))
-    try:
-        got = _run_onnxruntime(model, feeds)
-    except Exception as error:
-        if any(mark in str(error) for mark in _LACKS_KERNEL) or "ONNXRuntimeError" not in str(error):
-            return _difference_in_reference(case, model, feeds)
-        return "invalid", " ".join(str(error).split())
-    return _compare(case, got)
+    feeds = dict(zip((value.name for value in model.graph.input), case.inputs, strict=False))
+    reason = ""
+    for runtime in RUNTIMES:
+        outcome = run(runtime, model, feeds)
+        if outcome.values is not None:
+            return _compared(case, outcome.values)
+        if not outcome.lacks:
+            return "invalid", outcome.error
+        reason = outcome.error
+    return "not run", reason
 
 
-def _difference_in_reference(case: Case, model: ModelProto, feeds: dict[str, Any]) -> tuple[str, str]:
-    try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            got = _REFERENCE(model).run(None, feeds)
-    except Exception as error:
-        return "not run", f"{type(error).__name__}: {' '.join(str(error).split())}"
-    return _compare(case, got)
-
-
-def _run_onnxruntime(model: ModelProto, feeds: dict[str, Any]) -> list[Any]:
-    if opset_of(model) > _NEWEST_FOR_ONNXRUNTIME:
-        raise RuntimeError("NOT_IMPLEMENTED: newer than onnxruntime")
-    quiet = onnxruntime.RunOptions()
-    quiet.log_severity_level = 4
-    return list(unoptimized(model).run(None, feeds, quiet))
-
-
-def _compare(case: Case, got: Sequence[Any]) -> tuple[str, str]:
+def _compared(case: Case, got: Sequence[Any]) -> tuple[str, str]:
     for index, (expected, value) in enumerate(zip(case.outputs, got, strict=False)):
-        problem = _mismatch(expected, value, case)
+        problem = difference(expected, value, relative=case.rtol)
         if problem:
             return "wrong", f"output {index}: {problem}"
     return "ok", ""
-
-
-def _mismatch(expected: Any, value: Any, case: Case) -> str:
-    if expected is None or value is None:
-        return "" if expected is value else "one is None"
-    if isinstance(expected, (list, tuple)):
-        if len(expected) != len(value):
-            return f"{len(value)} elements, expected {len(expected)}"
-        return next(
-            (found for one, other in zip(expected, value, strict=True) if (found := _mismatch(one, other, case))), ""
-        )
-    expected, value = np.asarray(expected), np.asarray(value)
-    if expected.shape != value.shape:
-        return f"shape {value.shape}, expected {expected.shape}"
-    if value.dtype == np.uint8 and expected.dtype.kind == "V" and expected.dtype.itemsize == 1:
-        value = value.view(expected.dtype)  # onnxruntime returns 8-bit floats as bytes
-    if expected.dtype != value.dtype and not expected.dtype.kind == value.dtype.kind == "O":
-        return f"type {value.dtype}, expected {expected.dtype}"
-    if expected.dtype.kind in "OSU":
-        equal = [str(item) for item in expected.ravel()] == [str(item) for item in value.ravel()]
-        return "" if equal else "strings differ"
-    if expected.dtype.kind not in "biufc":
-        expected, value = expected.astype(np.float32), value.astype(np.float32)
-    if np.allclose(value, expected, rtol=case.rtol, atol=case.atol, equal_nan=True):
-        return ""
-    with np.errstate(all="ignore"):
-        return f"numbers differ by up to {np.nanmax(np.abs(value.astype(np.float64) - expected.astype(np.float64)))}"

@@ -6,8 +6,8 @@ import numpy as np
 import onnx.checker
 import pytest
 
+from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import REDUCTIONS, opset_of
-from tools.fuzz.case import all_nodes
 from tools.fuzz.drawing import NotDrawableError
 from tools.fuzz.generating import generate, node_case, operator_versions
 from tools.fuzz.graphs import random_graphs
@@ -66,6 +66,6 @@ def test_random_graphs_are_valid_and_hold_like_nodes() -> None:
         onnx.checker.check_model(model)
         assert opset_of(model) == 18
         assert set(feeds) <= {value.name for value in model.graph.input}
-    operators = [[node.op_type for node in all_nodes(model.graph) if node.op_type != "Constant"] for model, _ in graphs]
+    operators = [[node.op_type for node in all_nodes(model) if node.op_type != "Constant"] for model, _ in graphs]
     assert all(len(names) >= 5 for names in operators)
     assert any(len(set(names)) < len(names) for names in operators)

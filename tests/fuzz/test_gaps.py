@@ -7,14 +7,15 @@ import onnx.parser
 import pytest
 
 from reducelower.model.schemas import all_operators, latest_opset
-from tools.fuzz.gaps import Gap, facts_of, gap_of, known_gaps, never_run
+from tools.fuzz.gaps import CONDITIONS, Gap, facts_of, gap_of, known_gaps, never_run
 from tools.fuzz.runtimes import RUNTIMES
 
 
 @pytest.mark.parametrize("gap", known_gaps(), ids=lambda gap: f"{gap.runtime} {', '.join(sorted(gap.operators))}"[:60])
 def test_a_gap_names_what_there_is_and_gives_a_reason(gap: Gap) -> None:
     assert gap.runtime in RUNTIMES
-    assert gap.operators <= set(all_operators())
+    assert set(gap.operators) <= set(all_operators())
+    assert CONDITIONS.issuperset(gap.when)
     assert gap.opsets[0] <= min(gap.opsets[1], latest_opset())
     assert gap.operators or gap.types or gap.when
     assert len(gap.reason.split()) > 4

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import ModelProto, helper
 
 import reducelower
+from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import opset_of
 from reducelower.model.skeleton import DEFAULTS_SINCE
 
-__all__ = ["OPAQUE", "Action", "Case", "all_nodes", "constants_of", "runnable"]
+__all__ = ["OPAQUE", "Action", "Case", "runnable"]
 
 OPAQUE = "fuzz.opaque"
 """Domain of an operator without a schema, so that nothing is known about its output; it returns its input."""
@@ -56,37 +56,9 @@ class Case:
     action: Action
 
 
-def all_nodes(holder: GraphProto | FunctionProto) -> Iterator[NodeProto]:
-    """Every node of a graph or function, including those of its subgraphs."""
-    for node in holder.node:
-        yield node
-        for attribute in node.attribute:
-            if attribute.type == AttributeProto.GRAPH:
-                yield from all_nodes(attribute.g)
-
-
-def constants_of(model: ModelProto) -> Iterator[TensorProto]:
-    """Every tensor that a model holds in an initializer or an attribute."""
-
-    def of_graph(graph: GraphProto) -> Iterator[TensorProto]:
-        yield from graph.initializer
-        for node in graph.node:
-            for attribute in node.attribute:
-                if attribute.type == AttributeProto.TENSOR:
-                    yield attribute.t
-                elif attribute.type == AttributeProto.GRAPH:
-                    yield from of_graph(attribute.g)
-
-    yield from of_graph(model.graph)
-    for function in model.functions:
-        for node in function.node:
-            yield from (attribute.t for attribute in node.attribute if attribute.type == AttributeProto.TENSOR)
-
-
 def runnable(model: ModelProto) -> ModelProto:
     """A copy in which the opaque operators have bodies, so that it can be run."""
-    nodes = [*all_nodes(model.graph), *(node for function in model.functions for node in all_nodes(function))]
-    if not any(node.domain == OPAQUE for node in nodes):
+    if not any(node.domain == OPAQUE for node in all_nodes(model)):
         return model
     copy = ModelProto.FromString(model.SerializeToString())
     body = [helper.make_node("Identity", ["x"], ["y"])]
@@ -99,8 +71,3 @@ def runnable(model: ModelProto) -> ModelProto:
             copy.graph.input.remove(value)
     copy.ir_version = max(copy.ir_version, 8)
     return copy
-
-
-def is_empty(value: Any) -> bool:
-    """Whether an input value has no elements, or holds a tensor that has none."""
-    return any(is_empty(one) for one in value) if isinstance(value, list) else np.asarray(value).size == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ _EIGHT_BITS = 0.26
 """One step of a float of eight bits or less."""
 
 
-def difference(wanted: Any, got: Any, *, single: bool = False, near_zero: bool = False) -> str:
+def difference(wanted: Any, got: Any, *, single: bool = False, near_zero: bool = False, relative: float = 0.0) -> str:
     """How two values differ, empty if they do not. A value is a tensor, a sequence of them, or None.
 
     Args:
@@ -30,20 +31,22 @@ def difference(wanted: Any, got: Any, *, single: bool = False, near_zero: bool =
         got: what the result does.
         single: whether doubles may be computed in single precision, as the specification's own bodies do.
         near_zero: whether results near 0 come from numbers around 1, and may be off by four times the ULP of 1.
+        relative: a tolerance, if it is larger than that of the type.
     """
     if wanted is None or got is None:
         return "" if wanted is got else f"{got} instead of {wanted}"
-    if isinstance(wanted, list) or isinstance(got, list):
-        if not isinstance(wanted, list) or not isinstance(got, list) or len(wanted) != len(got):
+    between = partial(difference, single=single, near_zero=near_zero, relative=relative)
+    if isinstance(wanted, (list, tuple)) or isinstance(got, (list, tuple)):
+        if not isinstance(wanted, (list, tuple)) or not isinstance(got, (list, tuple)) or len(wanted) != len(got):
             return f"{got} instead of {wanted}"
-        pairs = zip(wanted, got, strict=True)
-        return next(
-            (found for one, other in pairs if (found := difference(one, other, single=single, near_zero=near_zero))), ""
-        )
-    return _between_tensors(np.asarray(wanted), np.asarray(got), single=single, near_zero=near_zero)
+        return next(filter(None, map(between, wanted, got)), "")
+    wanted, got = np.asarray(wanted), np.asarray(got)
+    tolerance = max(_TOLERANCE.get(wanted.dtype.name, _EIGHT_BITS), _TOLERANCE["float32"] if single else 0.0, relative)
+    least = 4 * _LAST_OF_ONE.get(wanted.dtype.name, 0.0) if near_zero else 0.0
+    return _between_tensors(wanted, got, tolerance, least)
 
 
-def _between_tensors(wanted: np.ndarray, got: np.ndarray, *, single: bool, near_zero: bool) -> str:
+def _between_tensors(wanted: np.ndarray, got: np.ndarray, tolerance: float, least: float) -> str:
     if wanted.shape != got.shape:
         return f"shape {got.shape} instead of {wanted.shape}"
     if wanted.dtype.kind in "OUS" and got.dtype.kind in "OUS":
@@ -53,9 +56,6 @@ def _between_tensors(wanted: np.ndarray, got: np.ndarray, *, single: bool, near_
         return f"{got.dtype} instead of {wanted.dtype}"
     if is_exact_type(wanted.dtype):
         return "" if np.array_equal(wanted, got) else f"{_shown(got)} instead of {_shown(wanted)}"
-    tolerance = _TOLERANCE.get(wanted.dtype.name, _EIGHT_BITS)
-    tolerance = max(tolerance, _TOLERANCE["float32"]) if single else tolerance
-    least = 4 * _LAST_OF_ONE.get(wanted.dtype.name, 0.0) if near_zero else 0.0
     wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
     with np.errstate(all="ignore"):
         one, other = wanted.astype(wide), got.astype(wide)

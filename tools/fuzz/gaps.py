@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper, shape_inference
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper, shape_inference
 
+from reducelower.files.external import all_tensors
+from reducelower.model.graph import all_nodes, bodies
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
-from tools.fuzz.case import all_nodes, constants_of, runnable
+from tools.fuzz.case import runnable
 from tools.fuzz.values import type_string
 
-__all__ = ["Facts", "Gap", "facts_of", "gap_of", "is_single", "known_gaps", "never_run"]
+__all__ = ["CONDITIONS", "Facts", "Gap", "facts_of", "gap_of", "is_single", "known_gaps", "never_run"]
 
 _FILE = Path(__file__).with_name("known_gaps.toml")
-_CONDITIONS = ("empty", "not finite", "NaN", "scalar", "function", "default of a function", "subgraph")
+CONDITIONS = frozenset({"empty", "not finite", "NaN", "scalar", "function", "default of a function", "subgraph"})
 """Conditions on a model and its values; the largest numbers of a type count as not finite."""
 
 
@@ -35,7 +37,7 @@ class Gap:
         opsets: the first and the last opset version.
         types: element types, one of which the model has anywhere; any if empty.
         data: element types, one of which the node's first output has; any if empty.
-        when: further conditions on the model, from `_CONDITIONS`.
+        when: further conditions on the model, from `CONDITIONS`.
         outputs: the least number of outputs of the node.
         input: the index of an input that the node has; None for any node.
         attributes: attributes of the node, each with values of which it has one; "absent" means not stated, "stated"
@@ -47,14 +49,14 @@ class Gap:
 
     runtime: str
     reason: str
-    operators: frozenset[str] = frozenset()
-    opsets: tuple[int, int] = (1, 99)
-    types: frozenset[str] = frozenset()
-    data: frozenset[str] = frozenset()
-    when: frozenset[str] = frozenset()
+    operators: Collection[str] = ()
+    opsets: Sequence[int] = (1, 99)
+    types: Collection[str] = ()
+    data: Collection[str] = ()
+    when: Collection[str] = ()
     outputs: int = 0
     input: int | None = None
-    attributes: Mapping[str, tuple[Any, ...]] | None = None
+    attributes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     shared: bool = False
     single: bool = False
 
@@ -83,44 +85,19 @@ def _read() -> Mapping[str, Any]:
 
 @cache
 def known_gaps() -> tuple[Gap, ...]:
-    """All gaps in the order of the file.
-
-    Raises:
-        ValueError: an entry asks for an unknown condition.
-    """
-    gaps = []
-    for entry in _read().get("gap", ()):
-        unknown = set(entry.get("when", ())) - set(_CONDITIONS)
-        if unknown:
-            raise ValueError(f"{_FILE.name} asks for {', '.join(sorted(unknown))}, which no model is")
-        gaps.append(
-            Gap(
-                entry["runtime"],
-                entry["reason"],
-                frozenset(entry.get("operators", ())),
-                tuple(entry.get("opsets", (1, 99))),
-                frozenset(entry.get("types", ())),
-                frozenset(entry.get("data", ())),
-                frozenset(entry.get("when", ())),
-                entry.get("outputs", 0),
-                entry.get("input"),
-                {name: tuple(values) for name, values in entry.get("attributes", {}).items()},
-                entry.get("shared", False),
-                entry.get("single", False),
-            )
-        )
-    return tuple(gaps)
+    """All gaps in the order of the file."""
+    return tuple(Gap(**entry) for entry in _read()["gap"])
 
 
 def never_run() -> Mapping[str, str]:
     """Operators that no judge runs, with the reason."""
-    return {entry["operator"]: entry["reason"] for entry in _read().get("never_run", ())}
+    return {entry["operator"]: entry["reason"] for entry in _read()["never_run"]}
 
 
 def facts_of(model: ModelProto, values: Iterable[Any]) -> Facts:
     """The facts about a model; `values` are those of its inputs."""
-    nodes = [*all_nodes(model.graph), *(node for function in model.functions for node in all_nodes(function))]
-    tensors = [*_tensors(values), *(numpy_helper.to_array(one) for one in constants_of(model))]
+    nodes = tuple(all_nodes(model))
+    tensors = [*_tensors(values), *map(numpy_helper.to_array, all_tensors(model))]
     conditions = set(_conditions(tensors))
     if model.functions:
         conditions.add("function")
@@ -130,17 +107,15 @@ def facts_of(model: ModelProto, values: Iterable[Any]) -> Facts:
         conditions.add("subgraph")
     made = _made_types(model)
     types = _types(tensors) | set(made.values())
-    again = frozenset(_read_again(model, nodes))
-    return Facts(opset_of(model), tuple(nodes), frozenset(types), made, frozenset(conditions), again)
+    return Facts(opset_of(model), nodes, frozenset(types), made, frozenset(conditions), _read_again(model, nodes))
 
 
-def _read_again(model: ModelProto, nodes: Sequence[NodeProto]) -> Iterable[str]:
-    """Names that are read more than once; a subgraph reads once in each step."""
-    reads = Counter(name for node in nodes for name in node.input)
+def _read_again(model: ModelProto, nodes: Iterable[NodeProto]) -> frozenset[str]:
+    """Names that are read more than once; what is read inside of a subgraph or function is read in each step."""
+    reads = Counter(name for node in nodes for name in (*node.input, *node.input))
+    reads.subtract(name for node in model.graph.node for name in node.input)
     reads.update(value.name for value in model.graph.output)
-    outermost = {id(node) for node in model.graph.node}
-    reads.update(name for node in all_nodes(model.graph) if id(node) not in outermost for name in node.input)
-    return (name for name, count in reads.items() if name and count > 1)
+    return frozenset(name for name, count in reads.items() if name and count > 1)
 
 
 def _made_types(model: ModelProto) -> Mapping[str, str]:
@@ -149,9 +124,7 @@ def _made_types(model: ModelProto) -> Mapping[str, str]:
         inferred = shape_inference.infer_shapes(runnable(model))
     except Exception:  # it raises several kinds of its own
         inferred = model
-    graphs = [inferred.graph]
-    for node in all_nodes(inferred.graph):
-        graphs += [attribute.g for attribute in node.attribute if attribute.type == AttributeProto.GRAPH]
+    graphs = [holder for _, holder in bodies(inferred) if isinstance(holder, GraphProto)]
     stated = [value for graph in graphs for value in (*graph.input, *graph.value_info, *graph.output)]
     elements = {value.name: value.type.tensor_type.elem_type for value in stated}
     return {name: TensorProto.DataType.Name(element).lower() for name, element in elements.items() if element}
@@ -203,9 +176,9 @@ def is_single(runtime: str, facts: Facts) -> bool:
 def _concerns(gap: Gap, runtime: str, facts: Facts) -> bool:
     if gap.runtime != runtime:
         return False
-    if not gap.opsets[0] <= facts.opset <= gap.opsets[1] or not gap.when <= facts.conditions:
+    if not gap.opsets[0] <= facts.opset <= gap.opsets[1] or not facts.conditions.issuperset(gap.when):
         return False
-    if gap.types and not gap.types & facts.types:
+    if gap.types and facts.types.isdisjoint(gap.types):
         return False
     return not gap.operators or any(_is_meant(gap, node, facts) for node in facts.nodes)
 
@@ -220,7 +193,7 @@ def _is_meant(gap: Gap, node: NodeProto, facts: Facts) -> bool:
     if gap.input is not None and (len(node.input) <= gap.input or not node.input[gap.input]):
         return False
     stated = {attribute.name: _value(attribute) for attribute in node.attribute}
-    return all(_is_among(values, stated.get(name, "absent")) for name, values in (gap.attributes or {}).items())
+    return all(_is_among(values, stated.get(name, "absent")) for name, values in gap.attributes.items())
 
 
 def _is_among(values: Sequence[Any], found: Any) -> bool:

@@ -7,10 +7,9 @@ elementwise: one input of any type and shape, and attributes by their schema.
 from tools.fuzz.recipes import (  # noqa: F401  (importing them registers their recipes)
     axes,
     by_case,
+    casts,
     elementwise,
-    indexing,
     matrix,
-    quantization,
     recurrent,
     sampling,
     sequences,

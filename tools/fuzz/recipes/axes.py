@@ -50,15 +50,6 @@ def softmax(draft: Draft) -> None:
         draft.attributes["axis"] = axis
 
 
-@recipe("LpNormalization")
-def lp_normalization(draft: Draft) -> None:
-    rank = draft.data(0, 1).ndim
-    if draft.flip(0.8):
-        draft.attributes["axis"] = draft.axis(rank)
-    if draft.flip():
-        draft.attributes["p"] = draft.integer(1, 2)
-
-
 @recipe("GroupNormalization")
 def group_normalization(draft: Draft) -> None:
     groups, each = draft.integer(1, 3), draft.integer(1, 3)
@@ -67,13 +58,6 @@ def group_normalization(draft: Draft) -> None:
     size = groups if draft.opset < 21 else groups * each
     for position in (1, 2):
         draft.tensor(position, (size,), edge=False)
-
-
-@recipe("InstanceNormalization")
-def instance_normalization(draft: Draft) -> None:
-    data = draft.data(0, 3, 5)
-    for position in (1, 2):
-        draft.tensor(position, (data.shape[1],), edge=False)
 
 
 @recipe("BatchNormalization")

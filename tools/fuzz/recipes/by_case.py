@@ -1,4 +1,4 @@
-"""Operators whose inputs fit together as in one of onnx's own cases, with other values and element types."""
+"""Operators whose inputs fit together as in onnx's own cases, with other values, element types and attributes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, ValueInfoProto, helper
+from onnx import AttributeProto, NodeProto, ValueInfoProto, helper
 
 from reducelower.model.schemas import element_type_name, parse_element_type
 from tools.fuzz.drawing import Draft, NotDrawableError
@@ -16,18 +16,26 @@ from tools.node_cases import Case, cases
 
 _OPERATORS = (
     "AffineGrid", "Attention", "BitCast", "BitShift", "BlackmanWindow", "CastLike", "CausalConvWithState",
-    "CenterCropPad", "Col2Im", "Compress", "ConvInteger", "CumProd", "CumSum", "DFT", "DeformConv", "Det",
-    "DynamicQuantizeLinear", "EyeLike", "GridSample", "HammingWindow", "HannWindow", "If", "ImageDecoder", "LRN",
-    "LayerNormalization", "LinearAttention", "Loop", "MatMulInteger", "MaxUnpool", "MeanVarianceNormalization",
-    "MelWeightMatrix", "NegativeLogLikelihoodLoss", "NonMaxSuppression", "OneHot", "OptionalGetElement",
-    "OptionalHasElement", "QLinearConv", "QLinearMatMul", "RMSNormalization", "Range", "RegexFullMatch",
-    "ReverseSequence", "RoiAlign", "RotaryEmbedding", "STFT", "Scan", "SequenceInsert", "SequenceMap",
-    "SoftmaxCrossEntropyLoss", "SplitToSequence", "StringNormalizer", "StringSplit", "SwiGLU", "TensorScatter",
-    "TfIdfVectorizer", "Trilu", "Unique",
+    "CenterCropPad", "Col2Im", "Compress", "ConstantOfShape", "ConvInteger", "ConvTranspose", "CumProd", "CumSum",
+    "DFT", "DeformConv", "DepthToSpace", "DequantizeLinear", "Det", "DynamicQuantizeLinear", "EyeLike", "Gather",
+    "GatherElements", "GatherND", "GridSample", "HammingWindow", "HannWindow", "If", "ImageDecoder",
+    "InstanceNormalization", "LRN", "LayerNormalization", "LinearAttention", "Loop", "LpNormalization", "MatMulInteger",
+    "MaxUnpool", "MeanVarianceNormalization", "MelWeightMatrix", "Mod", "NegativeLogLikelihoodLoss",
+    "NonMaxSuppression", "OneHot", "OptionalGetElement", "OptionalHasElement", "Pow", "QLinearConv", "QLinearMatMul",
+    "QuantizeLinear", "RMSNormalization", "Range", "RegexFullMatch", "ReverseSequence", "RoiAlign", "RotaryEmbedding",
+    "STFT", "Scan", "Scatter", "ScatterElements", "ScatterND", "SequenceInsert", "SequenceMap",
+    "SoftmaxCrossEntropyLoss", "SpaceToDepth", "SplitToSequence", "StringNormalizer", "StringSplit", "SwiGLU",
+    "TensorScatter", "TfIdfVectorizer", "Trilu", "Unique",
 )  # fmt: skip
 
-_AS_THEY_ARE = frozenset({"MelWeightMatrix", "NonMaxSuppression", "Range", "RoiAlign"})
+_AS_THEY_ARE = frozenset({"MelWeightMatrix", "NonMaxSuppression", "Range", "ReverseSequence", "RoiAlign"})
 """Operators whose numbers are places and bounds, which fit together too."""
+
+_FITTING_ATTRIBUTES = _AS_THEY_ARE | {"DequantizeLinear", "QuantizeLinear"}
+"""Operators whose attributes say which shapes fit together."""
+
+_SCALARS_BELOW = {"DequantizeLinear": 13, "QuantizeLinear": 13}
+"""Operators whose inputs after the first are scalars below a version."""
 
 _FLOATS = ("float", "double", "float16", "bfloat16")
 _MOST_OF_PARAMETER = 64
@@ -48,7 +56,7 @@ def _cases_of(op_type: str) -> list[Case]:
 
 @recipe(*_OPERATORS)
 def like_a_case(draft: Draft) -> None:
-    """Draw a case; leave out attributes that the version does not have."""
+    """Draw a case, without the attributes that the version does not have."""
     case = draft.pick(_cases_of(draft.schema.name))
     graph, (node,) = case.model.graph, case.model.graph.node
     stated = {value.name: value for value in (*graph.input, *graph.output)}
@@ -58,14 +66,28 @@ def like_a_case(draft: Draft) -> None:
     for position, name in enumerate(node.input):
         if name:
             _input(draft, position, stated[name], given[name])
-    for attribute in node.attribute:
-        formal = draft.schema.attributes.get(attribute.name)
+    for name, attribute in _attributes(draft, node).items():
+        formal = draft.schema.attributes.get(name)
         if formal is not None and int(formal.type) == attribute.type:  # type: ignore[call-overload]
-            draft.attributes[attribute.name] = _value(attribute)
+            draft.attributes[name] = _value(attribute)
     draft.outputs = len(node.output)
     for formal, name in zip(draft.schema.outputs, node.output, strict=False):
         if name and "(" not in formal.type_str:
             draft.types.setdefault(formal.type_str, _spelt(stated[name]))
+
+
+def _attributes(draft: Draft, node: NodeProto) -> dict[str, AttributeProto]:
+    """The attributes of a case; sometimes without some of them, or with some of another case."""
+    stated = {attribute.name: attribute for attribute in node.attribute}
+    has_graph = any(attribute.type == AttributeProto.GRAPH for attribute in node.attribute)
+    if has_graph or node.op_type in _FITTING_ATTRIBUTES or draft.flip(0.6):
+        return stated
+    (other,) = draft.pick(_cases_of(draft.schema.name)).model.graph.node
+    return {
+        name: attribute
+        for name, attribute in (stated | {one.name: one for one in other.attribute if draft.flip()}).items()
+        if draft.flip(0.8) or getattr(draft.schema.attributes.get(name), "required", False)
+    }
 
 
 def _value(attribute: AttributeProto) -> Any:
@@ -83,6 +105,8 @@ def _input(draft: Draft, position: int, stated: ValueInfoProto, value: Any) -> N
         draft.give(position, [np.asarray(one) for one in value] if isinstance(value, list) else value)
         return
     array = _redrawn(draft, position, np.asarray(value))
+    if position and array.ndim and draft.opset < _SCALARS_BELOW.get(draft.schema.name, 0):
+        raise NotDrawableError("the version takes scalars")
     if "(" not in formal.type_str and formal.type_str not in draft.types:
         draft.types[formal.type_str] = _type(draft, formal.types, spelt)
     goal = dtype_of(parse_element_type(draft.types.get(formal.type_str, formal.type_str)))

@@ -41,37 +41,15 @@ def binary(draft: Draft) -> None:
     _pair(draft)
 
 
-@recipe("Div", "Mod")
+@recipe("Div")
 def division(draft: Draft) -> None:
     """Division of small integers by integers other than zero; small, because -128 / -1 overflows."""
     edge, draft.edge = draft.edge, False
     _, divisor = _pair(draft)
-    dtype = divisor.dtype
-    if dtype.kind in "iu":
-        draft.give(1, np.where(divisor == 0, np.asarray(3, dtype), divisor).astype(dtype).reshape(divisor.shape))
-    elif edge and draft.schema.name == "Div":
+    if divisor.dtype.kind in "iu":
+        draft.give(1, np.where(divisor == 0, np.asarray(3, divisor.dtype), divisor).reshape(divisor.shape))
+    elif edge:
         draft.tensor(1, divisor.shape, edge=True)
-    if draft.schema.name == "Mod":
-        is_float = dtype.kind not in "iu"
-        if is_float:
-            draft.give(1, np.where(divisor == 0, dtype.type(1.5), divisor).astype(dtype).reshape(divisor.shape))
-            draft.attributes["fmod"] = 1
-        elif draft.flip():
-            draft.attributes["fmod"] = draft.integer(0, 1)
-
-
-@recipe("Pow")
-def power(draft: Draft) -> None:
-    """Bases and exponents whose powers every type holds."""
-    draft.edge = False
-    base, exponent = _pair(draft)
-    if base.dtype.kind in "iu" or base.dtype.kind == "i":
-        draft.give(0, (np.abs(base.astype(np.int64)) % 5).astype(base.dtype).reshape(base.shape))
-    if exponent.dtype.kind in "iu":
-        draft.give(1, (np.abs(exponent.astype(np.int64)) % 4).astype(exponent.dtype).reshape(exponent.shape))
-    elif base.dtype.kind in "iu":
-        whole = np.round(np.abs(exponent.astype(np.float64))) % 4
-        draft.give(1, whole.astype(exponent.dtype).reshape(exponent.shape))
 
 
 @recipe("Where")

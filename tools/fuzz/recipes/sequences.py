@@ -12,19 +12,14 @@ from tools.fuzz.values import draw_values
 _ELEMENTS = ("float", "float", "int64", "double", "int32", "bool", "float16")
 
 
-def _sequence(draft: Draft, low: int = 0, high: int = 3) -> tuple[int, list[np.ndarray]]:
-    """Set a sequence of one to three tensors of one rank as the first input; returns its element type too."""
+def _element_type(draft: Draft) -> int:
+    """An element type of a sequence, and of what it holds."""
     element_type = parse_element_type(draft.pick(_ELEMENTS))
-    draft.types["S"] = f"seq(tensor({element_type_name(element_type)}))"
-    shape = draft.shape(low, high)
-    tensors = [draw_values(draft.rng, element_type, shape, edge=draft.edge) for _ in range(draft.integer(1, 3))]
-    draft.give(0, tensors)
-    return element_type, tensors
-
-
-def _position(draft: Draft, at: int, low: int, high: int) -> None:
-    draft.types["I"] = draft.pick(("tensor(int64)", "tensor(int32)"))
-    draft.whole(at, np.asarray(draft.integer(low, high)))
+    name = element_type_name(element_type)
+    draft.types.update(
+        S=f"seq(tensor({name}))", T=f"tensor({name})", V=f"tensor({name})", O=f"optional(tensor({name}))"
+    )
+    return element_type
 
 
 @recipe("SequenceConstruct")
@@ -37,44 +32,25 @@ def construct(draft: Draft) -> None:
 
 @recipe("SequenceEmpty")
 def empty(draft: Draft) -> None:
-    element_type = parse_element_type("float")
-    if draft.flip():
-        element_type = draft.attributes["dtype"] = parse_element_type(draft.pick(_ELEMENTS))
-    draft.types["S"] = f"seq(tensor({element_type_name(element_type)}))"
+    draft.attributes["dtype"] = _element_type(draft)
 
 
-@recipe("SequenceAt")
-def at(draft: Draft) -> None:
-    element_type, tensors = _sequence(draft)
-    _position(draft, 1, -len(tensors), len(tensors) - 1)
-    draft.types["T"] = f"tensor({element_type_name(element_type)})"
-
-
-@recipe("SequenceErase")
-def erase(draft: Draft) -> None:
-    _, tensors = _sequence(draft)
-    if draft.flip():
-        _position(draft, 1, -len(tensors), len(tensors) - 1)
-
-
-@recipe("SequenceLength")
-def length(draft: Draft) -> None:
-    _sequence(draft)
+@recipe("SequenceAt", "SequenceErase", "SequenceLength", "ConcatFromSequence")
+def of_sequence(draft: Draft) -> None:
+    """One to three tensors of one shape, and a position or an axis."""
+    name = draft.schema.name
+    element_type, shape = _element_type(draft), draft.shape(int(name == "ConcatFromSequence"), 3)
+    count = draft.integer(1, 3)
+    draft.give(0, [draw_values(draft.rng, element_type, shape, edge=draft.edge) for _ in range(count)])
     draft.types["I"] = "tensor(int64)"
-
-
-@recipe("ConcatFromSequence")
-def concat_from_sequence(draft: Draft) -> None:
-    element_type, tensors = _sequence(draft, 1)
-    draft.types["T"] = f"tensor({element_type_name(element_type)})"
-    new_axis = draft.maybe("new_axis", (0, 1), 0)
-    rank = tensors[0].ndim + new_axis
-    draft.attributes["axis"] = draft.integer(-rank, rank - 1)
+    if name == "ConcatFromSequence":
+        rank = len(shape) + draft.maybe("new_axis", (0, 1), 0)
+        draft.attributes["axis"] = draft.integer(-rank, rank - 1)
+    elif name == "SequenceAt" or (name == "SequenceErase" and draft.flip()):
+        draft.whole(1, np.asarray(draft.integer(-count, count - 1)))
 
 
 @recipe("Optional")
 def optional(draft: Draft) -> None:
-    element_type = parse_element_type(draft.pick(_ELEMENTS))
-    name = element_type_name(element_type)
-    draft.types.update(V=f"tensor({name})", O=f"optional(tensor({name}))")
+    _element_type(draft)
     draft.tensor(0, draft.shape(0, 3))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from onnx import TensorProto, numpy_helper
 
 from tools.fuzz.drawing import Draft, NotDrawableError
 from tools.fuzz.recipes.registry import recipe
@@ -210,23 +209,3 @@ def concat(draft: Draft) -> None:
         draft.give(position, draw_values(draft.rng, element_type, tuple(shape), edge=draft.edge))
     if "axis" in draft.attributes and draft.schema.since_version == 1 and axis == 1 and draft.flip():
         del draft.attributes["axis"]
-
-
-@recipe("DepthToSpace", "SpaceToDepth")
-def depth_and_space(draft: Draft) -> None:
-    block = draft.integer(1, 3)
-    n, c, h, w = draft.integer(1, 2), draft.integer(1, 2), draft.integer(1, 2), draft.integer(1, 3)
-    deep = draft.schema.name == "DepthToSpace"
-    draft.tensor(0, (n, c * block * block, h, w) if deep else (n, c, h * block, w * block))
-    draft.attributes["blocksize"] = block
-    draft.maybe("mode", ("DCR", "CRD"), "DCR")
-
-
-@recipe("ConstantOfShape")
-def constant_of_shape(draft: Draft) -> None:
-    draft.give(0, np.asarray(draft.shape(0), np.int64), parameter=True)
-    element_type = TensorProto.FLOAT
-    if draft.flip(0.7):
-        element_type = draft.draw_element_type("T2")
-        draft.attributes["value"] = numpy_helper.from_array(draw_values(draft.rng, element_type, (1,), edge=draft.edge))
-    draft.output_type("T2", element_type)

@@ -1,10 +1,11 @@
-"""Operators over windows and images: convolutions, pools, resizing, sampling grids."""
+"""Operators over windows and images: convolutions, pools, resizing."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tools.fuzz.drawing import Draft, NotDrawableError
+from tools.fuzz.drawing import Draft
+from tools.fuzz.recipes.by_case import like_a_case
 from tools.fuzz.recipes.registry import recipe
 
 
@@ -80,22 +81,6 @@ def max_roi_pool(draft: Draft) -> None:
     draft.attributes.update(pooled_shape=[draft.integer(1, 2), draft.integer(1, 2)], spatial_scale=1.0)
 
 
-@recipe("ConvTranspose")
-def conv_transpose(draft: Draft) -> None:
-    group, each = draft.integer(1, 2), draft.integer(1, 2)
-    shape = _image(draft, group * draft.integer(1, 2))
-    draft.tensor(0, shape)
-    kernel = _windows(draft, shape[2:], stated_kernel=draft.flip(), ceil=False)
-    draft.tensor(1, (shape[1], each, *kernel))
-    if draft.flip():
-        draft.tensor(2, (group * each,))
-    if group > 1:
-        draft.attributes["group"] = group
-    if draft.flip(0.3):
-        strides = draft.attributes.get("strides", [1] * len(kernel))
-        draft.attributes["output_padding"] = [draft.integer(0, stride - 1) for stride in strides]
-
-
 @recipe("Upsample")
 def upsample(draft: Draft) -> None:
     shape = _image(draft, low=2, high=2)
@@ -110,49 +95,28 @@ def upsample(draft: Draft) -> None:
         draft.give(1, np.asarray(scales, np.float32), parameter=True)
 
 
-_COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
+_COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn")
 
 
 @recipe("Resize")
 def resize(draft: Draft) -> None:
-    since = draft.schema.since_version
-    shape = _image(draft, low=1, high=3)
-    draft.tensor(0, shape, edge=False)
-    rank = len(shape)
-    if since == 10:
-        draft.maybe("mode", ("nearest", "linear"), "nearest")
-        draft.give(
-            1, np.asarray([1, 1] + [draft.pick((0.5, 1, 2, 1.5)) for _ in shape[2:]], np.float32), parameter=True
-        )
+    """Below opset 13, which onnx's cases are for, scales or sizes of the two spatial axes."""
+    if draft.schema.since_version >= 13:
+        like_a_case(draft)
         return
-    mode = draft.maybe("mode", ("nearest", "linear") + (("cubic",) if rank == 4 else ()), "nearest")
-    coordinates = [*_COORDINATES, "tf_half_pixel_for_nn" if since < 13 else "half_pixel"]
-    coordinates += ["half_pixel_symmetric"] if since >= 19 else []
-    if draft.flip(0.7):
-        draft.attributes["coordinate_transformation_mode"] = draft.pick(coordinates)
+    shape = _image(draft, low=2, high=2)
+    draft.tensor(0, shape, edge=False)
+    mode = draft.maybe("mode", ("nearest", "linear"), "nearest")
+    scales = np.asarray([1, 1, *(draft.pick((0.5, 1, 2, 1.5)) for _ in shape[2:])], np.float32)
+    if draft.schema.since_version == 10:
+        draft.give(1, scales, parameter=True)
+        return
+    draft.maybe("coordinate_transformation_mode", _COORDINATES, "half_pixel")
     if mode == "nearest":
-        nearest = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
-        draft.maybe("nearest_mode", nearest, "round_prefer_floor")
-    if mode == "cubic":
-        draft.maybe("cubic_coeff_a", (-0.75, -0.5), -0.75)
-        draft.maybe("exclude_outside", (0, 1), 0)
-    if since >= 18 and mode != "nearest" and draft.flip(0.25):
-        draft.attributes["antialias"] = 1
-    axes = list(range(rank))
-    if since >= 18 and draft.flip(0.3):
-        axes = list(range(2, rank))
-        draft.attributes["axes"] = [axis - rank if draft.flip() else axis for axis in axes]
-    if since < 13:
-        draft.give(1, np.zeros(0, np.float32), parameter=True)
+        draft.maybe("nearest_mode", ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"), "round_prefer_floor")
+    draft.give(1, np.zeros(0, np.float32), parameter=True)
     if draft.flip():
-        sizes = [shape[axis] if axis < 2 else draft.integer(1, 7) for axis in axes]
-        if since == 11:
-            draft.give(2, np.zeros(0, np.float32), parameter=True)
-        draft.give(3, np.asarray(sizes, np.int64), parameter=True)
-        if since >= 18 and draft.flip(0.3):
-            if len({sizes[index] for index, axis in enumerate(axes) if axis > 1}) == 0 or len(axes) == rank:
-                raise NotDrawableError("keeping the aspect ratio would change batch and channels")
-            draft.attributes["keep_aspect_ratio_policy"] = draft.pick(("not_larger", "not_smaller", "stretch"))
+        draft.give(2, scales, parameter=True)
     else:
-        scales = [1.0 if axis < 2 else draft.pick((0.5, 1.0, 2.0, 1.5, 0.75)) for axis in axes]
-        draft.give(2, np.asarray(scales, np.float32), parameter=True)
+        draft.give(2, np.zeros(0, np.float32), parameter=True)
+        draft.give(3, np.asarray([*shape[:2], draft.integer(1, 7), draft.integer(1, 7)], np.int64), parameter=True)
