@@ -1,17 +1,22 @@
-"""Kinds of faults that a conversion might make, each as a function that plants one in a model."""
+"""Kinds of faults that a conversion might make: the places in a model where one can be planted, and how."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper, shape_inference
 
+from reducelower.model.graph import all_nodes, bodies
+
 __all__ = ["FAULTS", "plant"]
 
-Fault = Callable[[ModelProto, random.Random], str]
-"""A function that plants one fault and returns where; an empty string if the model has no place for it."""
+Place = tuple[str, Callable[[random.Random], bool | None]]
+"""A place for a fault, and what plants it there; False if nothing changed."""
+
+Fault = Callable[[ModelProto], Iterator[Place]]
 
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 INTEGERS = (TensorProto.INT64, TensorProto.INT32, TensorProto.INT8, TensorProto.UINT8)
@@ -21,21 +26,16 @@ def plant(model: ModelProto, fault: str, seed: int) -> tuple[ModelProto, str]:
     """A copy of a model with one fault, and where it is; an empty string if there is no place for it."""
     planted = ModelProto()
     planted.CopyFrom(model)
-    where = FAULTS[fault](planted, random.Random(f"{fault} {seed}"))
-    return planted, where
-
-
-def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.type == AttributeProto.GRAPH:
-                yield from _graphs(attribute.g)
+    choose = random.Random(f"{fault} {seed}")
+    places = list(FAULTS[fault](planted))
+    if not places:
+        return planted, ""
+    where, change = choose.choice(places)
+    return planted, "" if change(choose) is False else where
 
 
 def _nodes(model: ModelProto, *kinds: str) -> list[NodeProto]:
-    bodies = [graph.node for graph in _graphs(model.graph)] + [function.node for function in model.functions]
-    return [node for nodes in bodies for node in nodes if not kinds or node.op_type in kinds]
+    return [node for node in all_nodes(model) if not kinds or node.op_type in kinds]
 
 
 def _name(node: NodeProto) -> str:
@@ -54,74 +54,65 @@ def _types(model: ModelProto) -> dict[str, tuple[int, tuple[int | str, ...]]]:
     }
 
 
-def other_operator(exchange: dict[str, str]) -> Fault:
-    def fault(model: ModelProto, choose: random.Random) -> str:
-        nodes = _nodes(model, *exchange)
-        if not nodes:
-            return ""
-        node = choose.choice(nodes)
-        where = _name(node)
-        node.op_type = exchange[node.op_type]
-        return f"{where} becomes {node.op_type}"
+def other_operator(exchange: Mapping[str, str]) -> Fault:
+    def become(node: NodeProto, other: str, _: random.Random) -> None:
+        node.op_type = other
+
+    def fault(model: ModelProto) -> Iterator[Place]:
+        for node in _nodes(model, *exchange):
+            other = exchange[node.op_type]
+            yield f"{_name(node)} becomes {other}", partial(become, node, other)
 
     return fault
 
 
-def exchanged_inputs(places: dict[str, tuple[int, int]]) -> Fault:
-    def fault(model: ModelProto, choose: random.Random) -> str:
-        nodes = [node for node in _nodes(model, *places) if len(node.input) > max(places[node.op_type])]
-        nodes = [node for node in nodes if len({node.input[at] for at in places[node.op_type]}) == 2]
-        if not nodes:
-            return ""
-        node = choose.choice(nodes)
-        one, other = places[node.op_type]
+def exchanged_inputs(places: Mapping[str, tuple[int, int]]) -> Fault:
+    def exchange(node: NodeProto, one: int, other: int, _: random.Random) -> None:
         node.input[one], node.input[other] = node.input[other], node.input[one]
-        return _name(node)
+
+    def fault(model: ModelProto) -> Iterator[Place]:
+        for node in _nodes(model, *places):
+            one, other = places[node.op_type]
+            if len(node.input) > max(one, other) and node.input[one] != node.input[other]:
+                yield _name(node), partial(exchange, node, one, other)
 
     return fault
 
 
 def changed_attribute(names: Sequence[str], change: Callable[[AttributeProto, random.Random], object]) -> Fault:
-    def fault(model: ModelProto, choose: random.Random) -> str:
-        places = [
-            (node, item)
-            for node in _nodes(model)
-            for item in node.attribute
-            if item.name in names and not item.ref_attr_name
-        ]
-        if not places:
-            return ""
-        node, item = choose.choice(places)
+    def changed(item: AttributeProto, choose: random.Random) -> bool:
         value = change(item, choose)
-        if value is None:
-            return ""
-        name = item.name
-        item.CopyFrom(helper.make_attribute(name, value))
-        return f"{_name(node)}: {name} becomes {value}"
+        if value is not None:
+            item.CopyFrom(helper.make_attribute(item.name, value))
+        return value is not None
+
+    def fault(model: ModelProto) -> Iterator[Place]:
+        for node in _nodes(model):
+            for item in node.attribute:
+                if item.name in names and not item.ref_attr_name:
+                    yield f"{_name(node)}: {item.name}", partial(changed, item)
 
     return fault
 
 
-def dropped_attribute(model: ModelProto, choose: random.Random) -> str:
-    """Drop an attribute that the node does not require."""
-    places = [
-        (node, at) for node in _nodes(model) for at, item in enumerate(node.attribute) if node.op_type != "Constant"
-    ]
-    if not places:
-        return ""
-    node, at = choose.choice(places)
-    name = node.attribute[at].name
-    del node.attribute[at]
-    return f"{_name(node)}: {name} dropped"
+def dropped_attribute(model: ModelProto) -> Iterator[Place]:
+    """Drop an attribute; if the node requires it, the model is not valid."""
+
+    def drop(node: NodeProto, at: int, _: random.Random) -> None:
+        del node.attribute[at]
+
+    for node in _nodes(model):
+        for at, item in enumerate(node.attribute):
+            if node.op_type != "Constant":
+                yield f"{_name(node)}: {item.name} dropped", partial(drop, node, at)
 
 
 def _constants(model: ModelProto) -> Iterator[TensorProto]:
-    for graph in _graphs(model.graph):
-        yield from graph.initializer
+    for _, holder in bodies(model):
+        if isinstance(holder, GraphProto):
+            yield from holder.initializer
     for node in _nodes(model, "Constant"):
-        for item in node.attribute:
-            if item.type == AttributeProto.TENSOR:
-                yield item.t
+        yield from (item.t for item in node.attribute if item.type == AttributeProto.TENSOR)
 
 
 def _with_value(tensor: TensorProto, value: np.ndarray) -> None:
@@ -139,57 +130,52 @@ def changed_constant(
 ) -> Fault:
     """Change one element of a constant; if operators are given, of one that they read at the slot."""
 
-    def fault(model: ModelProto, choose: random.Random) -> str:
-        read = {
-            name for node in _nodes(model, *read_by) for at, name in enumerate(node.input) if not slots or at in slots
-        }
-        constant = {node.attribute[0].t.name: node.output[0] for node in _nodes(model, "Constant") if node.attribute}
-        places = []
-        for tensor in _constants(model):
-            value = numpy_helper.to_array(tensor)
-            is_read = not read_by or tensor.name in read or constant.get(tensor.name) in read
-            if tensor.data_type in types and value.size and is_read and (value.size == 1 or not scalar):
-                places.append((tensor, value.copy()))
-        if not places:
-            return ""
-        tensor, value = choose.choice(places)
+    def changed(tensor: TensorProto, choose: random.Random) -> bool:
+        value = numpy_helper.to_array(tensor).copy()
         at = choose.randrange(value.size)
         before = value.ravel()[at]
         with np.errstate(all="ignore"):
             value.ravel()[at : at + 1] = np.array([change(before.item())]).astype(value.dtype)
-        if value.ravel()[at] == before:
-            return ""
         _with_value(tensor, value)
-        return f"constant {tensor.name!r}[{at}]: {before} becomes {value.ravel()[at]}"
+        return bool(value.ravel()[at] != before)
+
+    def fault(model: ModelProto) -> Iterator[Place]:
+        read = {
+            name for node in _nodes(model, *read_by) for at, name in enumerate(node.input) if not slots or at in slots
+        }
+        constant = {node.attribute[0].t.name: node.output[0] for node in _nodes(model, "Constant") if node.attribute}
+        for tensor in _constants(model):
+            size = int(np.prod(tensor.dims))
+            is_read = not read_by or tensor.name in read or constant.get(tensor.name) in read
+            if tensor.data_type in types and size and is_read and (size == 1 or not scalar):
+                yield f"constant {tensor.name!r}", partial(changed, tensor)
 
     return fault
 
 
-def exchanged_rows(model: ModelProto, choose: random.Random) -> str:
+def exchanged_rows(model: ModelProto) -> Iterator[Place]:
     """Exchange the first two rows of a weight."""
-    weights = [item for item in _constants(model) if item.dims and item.dims[0] > 1 and item.data_type in FLOATS]
-    if not weights:
-        return ""
-    tensor = choose.choice(weights)
-    value = numpy_helper.to_array(tensor).copy()
-    if (value[0] == value[1]).all():
-        return ""
-    value[[0, 1]] = value[[1, 0]]
-    _with_value(tensor, value)
-    return f"rows of {tensor.name!r}"
+
+    def exchange(tensor: TensorProto, _: random.Random) -> bool:
+        value = numpy_helper.to_array(tensor).copy()
+        value[[0, 1]] = value[[1, 0]]
+        _with_value(tensor, value)
+        return bool((value[0] != value[1]).any())
+
+    for tensor in _constants(model):
+        if tensor.dims and tensor.dims[0] > 1 and tensor.data_type in FLOATS:
+            yield f"rows of {tensor.name!r}", partial(exchange, tensor)
 
 
 def lost(*kinds: str) -> Fault:
-    def fault(model: ModelProto, choose: random.Random) -> str:
-        nodes = _nodes(model, *kinds)
-        if not nodes:
-            return ""
-        node = choose.choice(nodes)
-        where = _name(node)
+    def lose(node: NodeProto, _: random.Random) -> None:
         node.op_type = "Identity"
         del node.attribute[:]
         del node.input[1:]
-        return f"{where} lost"
+
+    def fault(model: ModelProto) -> Iterator[Place]:
+        for node in _nodes(model, *kinds):
+            yield f"{_name(node)} lost", partial(lose, node)
 
     return fault
 
@@ -197,24 +183,19 @@ def lost(*kinds: str) -> Fault:
 def inserted(body: Callable[[str, str, str, int], list[NodeProto]], types: Sequence[int]) -> Fault:
     """Insert nodes between a value of the main graph and its readers, or the output of the model."""
 
-    def fault(model: ModelProto, choose: random.Random) -> str:
+    def insert(graph: GraphProto, at: int, element_type: int, _: random.Random) -> None:
+        output = graph.node[at].output
+        name, output[0] = output[0], f"{output[0]}/planted"
+        rest = list(graph.node)[at + 1 :]
+        del graph.node[at + 1 :]
+        graph.node.extend([*body(output[0], name, f"{name}/p", element_type), *rest])
+
+    def fault(model: ModelProto) -> Iterator[Place]:
         types_of = _types(model)
-        places = [
-            (at, node)
-            for at, node in enumerate(model.graph.node)
-            if len(node.output) == 1 and types_of.get(node.output[0], (0,))[0] in types and node.op_type != "Constant"
-        ]
-        if not places:
-            return ""
-        at, node = choose.choice(places)
-        name = node.output[0]
-        where = _name(node)
-        node.output[0] = f"{name}/planted"
-        added = body(node.output[0], name, f"{name}/p", types_of[name][0])
-        rest = list(model.graph.node)[at + 1 :]
-        del model.graph.node[at + 1 :]
-        model.graph.node.extend([*added, *rest])
-        return f"after {where}"
+        for at, node in enumerate(model.graph.node):
+            kind = types_of.get(node.output[0], (0,))[0]
+            if len(node.output) == 1 and kind in types and node.op_type != "Constant":
+                yield f"after {_name(node)}", partial(insert, model.graph, at, kind)
 
     return fault
 
@@ -254,46 +235,43 @@ def _up_and_down(x: str, y: str, p: str, kind: int) -> list[NodeProto]:
     ]
 
 
-def exchanged_branches(model: ModelProto, choose: random.Random) -> str:
+def exchanged_branches(model: ModelProto) -> Iterator[Place]:
     """Exchange the branches of an If."""
-    nodes = _nodes(model, "If")
-    if not nodes:
-        return ""
-    node = choose.choice(nodes)
     names = {"then_branch": "else_branch", "else_branch": "then_branch"}
-    for item in node.attribute:
-        item.name = names[item.name]
-    return _name(node)
+
+    def exchange(node: NodeProto, _: random.Random) -> None:
+        for item in node.attribute:
+            item.name = names[item.name]
+
+    for node in _nodes(model, "If"):
+        yield _name(node), partial(exchange, node)
 
 
-def another_input(model: ModelProto, choose: random.Random) -> str:
+def another_input(model: ModelProto) -> Iterator[Place]:
     """Let a node of the main graph read another value of the same type and sizes."""
+
+    def read(node: NodeProto, at: int, other: str, _: random.Random) -> None:
+        node.input[at] = other
+
     types_of = _types(model)
     seen = [value.name for value in model.graph.input]
-    places = []
     for node in model.graph.node:
         for at, name in enumerate(node.input):
-            places += [
-                (node, at, other)
-                for other in seen
-                if other != name and name in types_of and types_of.get(other) == types_of[name]
-            ]
+            for other in seen:
+                if other != name and name in types_of and types_of.get(other) == types_of[name]:
+                    yield f"{_name(node)} reads {other!r} for {name!r}", partial(read, node, at, other)
         seen += node.output
-    if not places:
-        return ""
-    node, at, other = choose.choice(places)
-    old, node.input[at] = node.input[at], other
-    return f"{_name(node)} reads {other!r} for {old!r}"
 
 
-def exchanged_outputs(model: ModelProto, choose: random.Random) -> str:
+def exchanged_outputs(model: ModelProto) -> Iterator[Place]:
     """Exchange two outputs of a node."""
-    nodes = [node for node in _nodes(model) if len(node.output) > 1 and all(node.output[:2])]
-    if not nodes:
-        return ""
-    node = choose.choice(nodes)
-    node.output[0], node.output[1] = node.output[1], node.output[0]
-    return _name(node)
+
+    def exchange(node: NodeProto, _: random.Random) -> None:
+        node.output[0], node.output[1] = node.output[1], node.output[0]
+
+    for node in _nodes(model):
+        if len(node.output) > 1 and all(node.output[:2]):
+            yield _name(node), partial(exchange, node)
 
 
 def _step(item: AttributeProto, choose: random.Random) -> object:
