@@ -1,72 +1,57 @@
-"""Test rules: run each against the operator it replaces, and measure the error.
+"""Test rules: expand each operator with them, run the result, and measure the error.
 
-A rule's body runs as a model-local function at its own opset version, in onnxruntime, or in onnx's reference evaluator
-if onnxruntime has no kernel. `reductions` and `calls` provide inputs and compare results with exact
-ones.
+It runs in onnxruntime, or in onnx's reference evaluator if onnxruntime has no kernel. `reductions` and `calls` provide
+inputs and compare results with exact ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
+from onnx import ModelProto, defs, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
-from reducelower.errors import RuleError
-from reducelower.model.schemas import REDUCTIONS, element_type_name
-from reducelower.model.text import one_line
-from reducelower.rulebook.bindings import AXES
-from reducelower.rulebook.book import Rule, RuleBook, bind
+import reducelower
+from reducelower.model.schemas import element_type_name
+from reducelower.rulebook import RuleBook
+from reducelower.rulebook.book import Rule
 from reducelower.rulebook.validation import rule_types
 from tools.exact.calls import calls, compare_call
 from tools.exact.normalizations import NORMALIZATIONS
-from tools.exact.reductions import compare_specimen, described, specimens
+from tools.exact.reductions import compare_specimen, specimens
 from tools.exact.ulp import LIMITS
+from tools.sessions import unoptimized
 
-__all__ = ["Trial", "has_truth", "try_operator", "try_rule"]
+__all__ = ["Trial", "try_operator", "try_rule"]
+
+_Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Trial:
     """One rule on one element type.
 
     Attributes:
-        runtime: ``onnxruntime`` or ``onnx.reference``; empty if nothing ran.
+        runtime: ``onnxruntime`` or ``onnx.reference``.
         results: number of compared output elements.
         largest_error: largest error, in ULP of the larger of result and largest input; in units for integers.
-        wrong: a sentence for each wrong result, at most `MOST_WRONG`.
+        wrong: a sentence for each wrong result.
     """
 
     rule: str
-    op_type: str
     element_type: str
-    runtime: str = ""
+    runtime: str
     results: int = 0
     largest_error: float = 0.0
-    wrong: tuple[str, ...] = ()
-
-    @property
-    def outcome(self) -> str:
-        """The outcome in words."""
-        near = f"at most {self.largest_error:.3g} ULP off" if self.largest_error else "exact"
-        off = "wrong" if self.wrong else near
-        return f"{off}, {self.results} results in {self.runtime or 'no runtime'}"
-
-
-MOST_WRONG = 10
-"""How many wrong results a trial describes before it stops."""
-
-
-def has_truth(op_type: str) -> bool:
-    """Whether exact results of an operator are known here."""
-    return op_type in REDUCTIONS or op_type in NORMALIZATIONS
+    wrong: list[str] = field(default_factory=list)
 
 
 def try_operator(book: RuleBook, op_type: str) -> Iterator[Trial]:
-    """Try the rules for an operator that `has_truth`, on all their element types.
+    """Try the rules for an operator, on all their element types.
 
     Raises:
         RuleError: a rule is invalid.
@@ -83,149 +68,75 @@ def try_rule(rule: Rule, element_type: int, runtime: str = "onnxruntime") -> Tri
 
     For float16, onnxruntime computes many operators in float32.
     """
-    op_type = rule.function.name
-    tries = _normalization_tries if op_type in NORMALIZATIONS else _reduction_tries
-    bench = _Bench(runtime)
-    results, largest, wrong = 0, 0.0, []
-    for attempt in tries(rule, element_type):
-        try:
-            output = bench.run(attempt)
-        except RuleError as failure:
-            wrong.append(f"{attempt.call}: {failure.reason}")
-            break
-        count, error, sentences = attempt.compare(output)
-        results += count
-        largest = max(largest, error)
-        wrong += sentences
-        if len(wrong) >= MOST_WRONG:
-            break
-    return Trial(
-        rule=rule.name,
-        op_type=op_type,
-        element_type=element_type_name(element_type),
-        runtime=bench.runtime,
-        results=results,
-        largest_error=largest,
-        wrong=tuple(wrong[:MOST_WRONG]),
-    )
+    trial = Trial(rule.name, element_type_name(element_type), runtime)
+    book = RuleBook.from_functions([rule.function], rule.name)
+    without = [element_type_name(each) for each in rule.claim.without]
+    for attempt in (_normalizations if rule.function.name in NORMALIZATIONS else _reductions)(rule, element_type):
+        model, feeds = _model(rule, element_type, attempt)
+        expanded = reducelower.expand(model, ops=[rule.function.name], rules=book, without_types=without)
+        count, error, sentences = attempt.compare(_output(expanded, feeds, trial))
+        trial.results += count
+        trial.largest_error = max(trial.largest_error, error)
+        trial.wrong += sentences
+    return trial
 
 
 @dataclass(frozen=True)
 class _Try:
-    """A call of a rule; calls of the same form share a session.
+    """A call of an operator.
 
     It compares a result: number of elements, largest error, and a sentence for each wrong one.
     """
 
-    call: str
-    form: Hashable
-    model: Callable[[], ModelProto]
-    feeds: Mapping[str, np.ndarray[Any, Any]]
-    compare: Callable[[np.ndarray[Any, Any]], tuple[int, float, list[str]]]
+    inputs: Sequence[_Array]
+    attributes: Mapping[str, Any]
+    axes: Sequence[int] | None
+    compare: Callable[[_Array], tuple[int, float, list[str]]]
 
 
-def _reduction_tries(rule: Rule, element_type: int) -> Iterator[_Try]:
+def _reductions(rule: Rule, element_type: int) -> Iterator[_Try]:
     op_type = rule.function.name
     for specimen in specimens(op_type, element_type):
         attributes = {"keepdims": int(specimen.keepdims), "noop_with_empty_axes": int(specimen.noop)}
-        yield _Try(
-            described(specimen),
-            (specimen.data.ndim, specimen.axes, specimen.keepdims, specimen.noop),
-            partial(_model, rule, element_type, (specimen.data,), attributes, specimen.axes),
-            {rule.function.input[0]: specimen.data},
-            partial(compare_specimen, op_type, element_type, specimen),
-        )
+        compare = partial(compare_specimen, op_type, element_type, specimen)
+        yield _Try([specimen.data], attributes, specimen.axes, compare)
 
 
-def _normalization_tries(rule: Rule, element_type: int) -> Iterator[_Try]:
-    op_type = rule.function.name
+def _normalizations(rule: Rule, element_type: int) -> Iterator[_Try]:
+    op_type, limit = rule.function.name, LIMITS.get(element_type, 0.0)
     for call in calls(op_type, element_type):
-        yield _Try(
-            str(call),
-            (call.inputs[0].ndim, tuple((name, str(value)) for name, value in call.attributes.items())),
-            partial(_model, rule, element_type, call.inputs, call.attributes),
-            dict(zip(rule.function.input, call.inputs, strict=True)),
-            partial(compare_call, op_type, element_type, call, limit=LIMITS.get(element_type, 0.0)),
-        )
+        compare = partial(compare_call, op_type, element_type, call, limit=limit)
+        yield _Try(call.inputs, call.attributes, None, compare)
 
 
-def _model(
-    rule: Rule,
-    element_type: int,
-    values: Sequence[np.ndarray[Any, Any]],
-    attributes: Mapping[str, Any],
-    axes: Sequence[int] | None = None,
-) -> ModelProto:
-    """A model whose only node calls a rule, on inputs of open shapes.
-
-    `values` are those of the first inputs. `axes` follow as an initializer, unless None.
-    """
-    function = rule.function
-    names = function.input[: len(values)]
-    rest = [] if len(names) == len(function.input) else ["" if axes is None else "axes"]
-    initializers = [] if axes is None else [numpy_helper.from_array(np.array(axes, np.int64), "axes")]
-    node = helper.make_node(
-        function.name, [*names, *rest], [function.output[0]], domain=function.domain, overload=function.overload
-    )
-    for name, value in attributes.items():
-        if name in function.attribute:
-            node.attribute.append(helper.make_attribute(name, value))
-    for name in rule.axes:
-        bound = AXES[name].of(attributes.get("axis", -1), lambda: values[0].ndim)
-        node.attribute.append(helper.make_attribute(name, bound))
-    if "stash_type" in function.attribute:
-        node.attribute.append(helper.make_attribute("stash_type", TensorProto.FLOAT))
-    node.attribute.extend(bind(rule, element_type).values())
+def _model(rule: Rule, element_type: int, attempt: _Try) -> tuple[ModelProto, dict[str, _Array]]:
+    """A model of the operator, on inputs of open shapes; axes are an initializer, or else an input."""
+    feeds = {f"x{at}": value for at, value in enumerate(attempt.inputs)}
     inputs = [
-        helper.make_tensor_value_info(name, element_type, [f"{name}{axis}" for axis in range(value.ndim)])
-        for name, value in zip(names, values, strict=True)
+        helper.make_tensor_value_info(name, element_type, [f"{name}_{axis}" for axis in range(value.ndim)])
+        for name, value in feeds.items()
     ]
-    outputs = [helper.make_tensor_value_info(function.output[0], element_type, None)]
-    graph = helper.make_graph([node], "rule", inputs, outputs, initializers)
-    imports = [helper.make_opsetid("", rule.opset), helper.make_opsetid(function.domain, 1)]
-    return helper.make_model(graph, functions=[function], opset_imports=imports, ir_version=10)
+    names, constants = list(feeds), []
+    if attempt.axes is not None:
+        names.append("axes")
+        axes = numpy_helper.from_array(np.array(attempt.axes, np.int64), "axes")
+        if attempt.attributes["keepdims"]:
+            inputs.append(helper.make_tensor_value_info("axes", axes.data_type, axes.dims))
+            feeds["axes"] = numpy_helper.to_array(axes)
+        else:
+            constants.append(axes)
+    node = helper.make_node(rule.function.name, names, ["y"], **attempt.attributes)
+    outputs = [helper.make_tensor_value_info("y", element_type, None)]
+    graph = helper.make_graph([node], "rule", inputs, outputs, constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", rule.opset)], ir_version=10), feeds
 
 
-class _Bench:
-    """Runs one rule on one element type, with a session per form of the call."""
-
-    def __init__(self, runtime: str) -> None:
-        self.runtime = runtime
-        self._sessions: dict[Hashable, Any] = {}
-
-    def run(self, attempt: _Try) -> np.ndarray[Any, Any]:
-        """The rule's result from the first runtime that can run it; following calls use the same runtime."""
+def _output(model: ModelProto, feeds: Mapping[str, _Array], trial: Trial) -> _Array:
+    """The result in the trial's runtime; once onnxruntime cannot run a model, in the reference evaluator."""
+    if trial.runtime == "onnxruntime":
         try:
-            with np.errstate(all="ignore"):
-                return np.asarray(self._session(attempt).run(None, attempt.feeds)[0])
-        except Exception as error:
-            if self.runtime == _RUNTIMES[-1]:
-                raise RuleError(f"does not run: {one_line(error)[:300]}") from None
-        self.runtime = _RUNTIMES[-1]
-        self._sessions.clear()
-        return self.run(attempt)
-
-    def _session(self, attempt: _Try) -> Any:
-        if attempt.form not in self._sessions:
-            self._sessions[attempt.form] = _OPEN[self.runtime](attempt.model())
-        return self._sessions[attempt.form]
-
-
-def _onnxruntime_session(model: ModelProto) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-
-
-def _reference_session(model: ModelProto) -> Any:
-    from onnx.reference import ReferenceEvaluator
-
-    return ReferenceEvaluator(model)
-
-
-_OPEN = {"onnxruntime": _onnxruntime_session, "onnx.reference": _reference_session}
-_RUNTIMES = tuple(_OPEN)
-"""Runtimes in the order in which they are tried."""
+            return np.asarray(unoptimized(model).run(None, dict(feeds))[0])
+        except Exception:  # it raises several kinds of its own
+            trial.runtime = "onnx.reference"
+    with np.errstate(all="ignore"):
+        return np.asarray(ReferenceEvaluator(model).run(None, dict(feeds))[0])

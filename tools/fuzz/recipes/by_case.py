@@ -105,8 +105,8 @@ def _input(draft: Draft, position: int, stated: ValueInfoProto, value: Any) -> N
         draft.give(position, [np.asarray(one) for one in value] if isinstance(value, list) else value)
         return
     array = _redrawn(draft, position, np.asarray(value))
-    if position and array.ndim and draft.opset < _SCALARS_BELOW.get(draft.schema.name, 0):
-        raise NotDrawableError("the version takes scalars")
+    if position and array.size and draft.opset < _SCALARS_BELOW.get(draft.schema.name, 0):
+        array = array.reshape(-1)[:1].reshape(())
     if "(" not in formal.type_str and formal.type_str not in draft.types:
         draft.types[formal.type_str] = _type(draft, formal.types, spelt)
     goal = dtype_of(parse_element_type(draft.types.get(formal.type_str, formal.type_str)))
