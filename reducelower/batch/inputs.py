@@ -15,7 +15,7 @@ from reducelower.files.formats import WRITTEN
 from reducelower.files.writing import is_there
 from reducelower.pipeline.task import Task
 
-__all__ = ["Input", "find_models", "folder_of", "plan_outputs"]
+__all__ = ["Input", "find_models", "plan_outputs"]
 
 _RECORDS = ".reducelower"
 """Folder next to the outputs with the records that a resumed run uses."""
@@ -42,19 +42,27 @@ def find_models(arguments: Iterable[str], *, skip: str = "", exclude: Sequence[s
     """
     found: dict[str, Input] = {}
     for argument in arguments:
-        models = _models(argument)
-        if skip and models and not (models := _outside(skip, models)):
-            raise SettingError(f"all models of {argument} lie in the folder of the outputs; give another one")
-        models = [model for model in models if not _is_excluded(model, exclude)] if exclude else models
+        every = _models(argument)
+        outside = [model for model in every if not skip or not model.found or _is_outside(skip, model.path)]
+        models = [model for model in outside if not _is_excluded(model, exclude)]
         if not models:
-            if exclude:
-                raise SettingError(f"nothing is left of {argument} without what --exclude names")
-            raise SettingError(
-                f"nothing matches {argument}" if is_pattern(argument) else f"the folder {argument} holds no .onnx file"
-            )
+            raise SettingError(_why_none(argument, every, outside))
         for model in models:
             found.setdefault(_real(model.path), model)
     return list(found.values())
+
+
+def _why_none(argument: str, every: Sequence[Input], outside: Sequence[Input]) -> str:
+    if outside:
+        return f"nothing is left of {argument} without what --exclude names"
+    if every:
+        return f"all models of {argument} lie in the folder of the outputs; give another one"
+    return f"nothing matches {argument}" if _is_pattern(argument) else f"the folder {argument} holds no .onnx file"
+
+
+def _is_outside(folder: str, path: str) -> bool:
+    """Whether a file, or the target of a link, lies outside a folder."""
+    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def _real(path: str) -> str:
@@ -169,36 +177,19 @@ def _models(argument: str) -> list[Input]:
         # In some repositories, a folder has the name of the model in it.
         models = (model for model in sorted(path.rglob("*.onnx")) if not model.is_dir())
         return [Input(str(model), model.relative_to(path).as_posix(), True) for model in models]
-    if not os.path.lexists(path) and is_pattern(argument):
+    if not os.path.lexists(path) and _is_pattern(argument):
         return _matches(argument)
     return [Input(str(path), path.name)]
 
 
 def _matches(pattern: str) -> list[Input]:
     parts = Path(pattern).parts
-    wild = next(number for number, part in enumerate(parts) if is_pattern(part))
+    wild = next(number for number, part in enumerate(parts) if _is_pattern(part))
     fixed = Path(*parts[:wild])
     matches = sorted(fixed.glob(str(Path(*parts[wild:]))))
     return [Input(str(match), match.relative_to(fixed).as_posix(), True) for match in matches if match.is_file()]
 
 
-def is_pattern(name: str) -> bool:
+def _is_pattern(name: str) -> bool:
     """Whether a name has wildcards."""
     return any(letter in name for letter in "*?[")
-
-
-def folder_of(path: str) -> Path:
-    """The folder of a file; for a link, the folder of its target."""
-    place = Path(path)
-    # Unlike Path.is_symlink, this does not raise where the name is too long for the system.
-    return Path(os.path.realpath(place) if os.path.islink(place) else place).parent  # noqa: PTH114
-
-
-def _outside(folder: str, models: Iterable[Input]) -> list[Input]:
-    """The models that were not found in a folder, after resolving links."""
-    real = os.path.realpath(folder)
-    return [
-        model
-        for model in models
-        if not model.found or not Path(os.path.realpath(folder_of(model.path))).is_relative_to(real)
-    ]

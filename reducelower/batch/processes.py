@@ -43,13 +43,11 @@ def run_in_processes(
     """
     crew = _Crew(work, again or work, jobs, min(processes, _MOST), method)
     ready: dict[int, Result] = {}
-    next_index = 0
     with closing(crew.results(crashed)) as results:
-        for index, result in results:
-            ready[index] = result
-            while next_index in ready:
-                yield ready.pop(next_index)
-                next_index += 1
+        for index in range(len(jobs)):
+            while index not in ready:
+                ready.update([next(results)])
+            yield ready.pop(index)
 
 
 class _Attempt(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -58,42 +59,49 @@ def test_checks_run_on_executors_too(folder: Path) -> None:
     assert [item.status for item in found] == [2, 1, 1]
 
 
-class _LosesJobs(Executor):
-    """An executor whose workers are gone."""
+class _GivesUp(Executor):
+    """An executor that does one job and gives up the others."""
+
+    def __init__(self, give_up: Callable[[Future[Any]], object]) -> None:
+        self.give_up = give_up
+        self.left = 1
 
     def submit(self, work: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        future.set_exception(RuntimeError("the worker died"))
+        if self.left:
+            self.left -= 1
+            future.set_result(work(*arguments, **options))
+        else:
+            self.give_up(future)
         return future
 
 
-def test_a_lost_worker_loses_only_its_models(folder: Path, tmp_path: Path) -> None:
-    outcomes = list(convert_files([folder], 13, output_dir=tmp_path / "out", executor=_LosesJobs()))
-    assert [item.status for item in outcomes] == [3, 3, 3]
-    assert all(item.problems[0].endswith("gave up on it (RuntimeError: the worker died)") for item in outcomes)
+def _lose(future: Future[Any]) -> None:
+    future.set_exception(RuntimeError("the worker died"))
 
 
-class _Breaks(Executor):
-    """An executor that takes no more after some jobs, as one of processes does when one of them has died."""
-
-    def __init__(self, jobs: int) -> None:
-        self.left = jobs
-
-    def submit(self, work: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
-        if not self.left:
-            raise RuntimeError("the pool is broken")
-        self.left -= 1
-        future: Future[Any] = Future()
-        future.set_result(work(*arguments, **options))
-        return future
+def _break(future: Future[Any]) -> None:
+    """As an executor of processes does when one of them has died."""
+    raise RuntimeError("the pool is broken")
 
 
-def test_an_executor_that_breaks_keeps_what_it_has_done(folder: Path, tmp_path: Path) -> None:
-    paths = [folder / "mean.onnx", folder / "deep" / "gmm.onnx", folder / "broken.onnx"]
-    outcomes = list(convert_files(paths, 13, output_dir=tmp_path / "out", executor=_Breaks(1), verify=False))
-    assert [item.status for item in outcomes] == [0, 3, 3]
-    assert opset(outcomes[0].output) == 13
-    assert all(item.problems[0].endswith("gave up on it (RuntimeError: the pool is broken)") for item in outcomes[1:])
+@pytest.mark.parametrize(
+    ("give_up", "why"),
+    [
+        (_lose, "RuntimeError: the worker died"),
+        (_break, "RuntimeError: the pool is broken"),
+        (Future.cancel, "CancelledError: "),
+    ],
+)
+def test_what_an_executor_gives_up_is_lost_and_nothing_else(give_up: Callable[[Future[Any]], object], why: str) -> None:
+    jobs = ["one", "two", "three"]
+    found = list(run_all(str, jobs, 1, lambda job, why: f"{job}: {why}", executor=_GivesUp(give_up)))
+    assert found == ["one", *(f"{job}: the executor gave up on it ({why})" for job in jobs[1:])]
+
+
+def test_a_model_that_is_given_up_has_an_outcome(folder: Path, tmp_path: Path) -> None:
+    outcomes = list(convert_files([folder], 13, output_dir=tmp_path / "out", executor=_GivesUp(_lose), verify=False))
+    assert [item.status for item in outcomes] == [2, 3, 3]
 
 
 class _OneWorker(Executor):
@@ -129,20 +137,6 @@ class _Asked(Future[Any]):
 def test_a_model_that_kills_its_worker_is_the_only_one_lost() -> None:
     jobs = ["good", "deadly", "fine"]
     assert list(run_all(str, jobs, 1, lambda job, why: "lost", executor=_OneWorker())) == ["good", "lost", "fine"]
-
-
-class _Cancels(Executor):
-    """An executor that cancels what it took, as one does that is shut down or that lost its scheduler."""
-
-    def submit(self, work: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.cancel()
-        return future
-
-
-def test_a_job_that_is_cancelled_is_lost() -> None:
-    found = list(run_all(str, ["one", "two"], 1, lambda job, why: f"{job}: {why}", executor=_Cancels()))
-    assert found == [f"{job}: the executor gave up on it (CancelledError: )" for job in ("one", "two")]
 
 
 def test_two_models_for_one_output_are_refused_before_any_work(folder: Path, tmp_path: Path) -> None:

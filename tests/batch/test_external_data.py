@@ -40,12 +40,7 @@ def values(path: Path) -> bytes:
     return onnx.load(path).graph.initializer[0].raw_data
 
 
-def test_models_of_one_folder_are_not_read_beforehand(
-    tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from reducelower.batch import inputs
-
-    monkeypatch.delattr(inputs, "read_model")
+def test_models_of_one_folder_keep_their_own_data(tmp_path: Path, out: Path) -> None:
     heavy(tmp_path / "models" / "a", "m.onnx", WEIGHTS)
     heavy(tmp_path / "models" / "b", "m.onnx", OTHERS)
     outcomes = list(convert_files([tmp_path / "models"], 13, output_dir=out, verify=False))

@@ -207,14 +207,6 @@ def test_results_come_as_they_come(tmp_path: Path) -> None:
     assert list(results) == [1, 2, 3]
 
 
-def test_who_wants_no_more_results_leaves_no_process_behind(tmp_path: Path) -> None:
-    results = run_all(partial(_slow, folder=tmp_path), range(1000), 2, lambda job, _: -1)
-    assert next(iter(results)) == 0
-    results.close()
-    assert len(list(tmp_path.iterdir())) < 100
-    assert multiprocessing.active_children() == []
-
-
 NEVER_BEGINS = """
 from reducelower.batch.processes import run_in_processes
 print(list(run_in_processes(abs, range(10), 2, abs, method="spawn")))
