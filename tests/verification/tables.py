@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, defs, parser
+from onnx import ModelProto, defs
 
 from reducelower.verification import Tolerance, Verification
+from tests.models import model
 from tests.table import VOCABULARY
 
 __all__ = ["FIELDS", "evaluated", "filled", "given", "holding", "is_verdict", "written"]
@@ -36,10 +37,8 @@ def written(row: Mapping[str, Any], text: str, chosen: Mapping[str, Any], at: in
     if opset > defs.onnx_opset_version():
         pytest.skip(f"onnx does not know opset version {opset}")
     whole = filled(f"{row['graph']} {{ {text} }}" if "graph" in row else text, row, chosen)
-    imports = f'"": {opset}' + "".join(
-        f', "{each}": 1' for each in ("local", "ai.onnx.ml", "com.microsoft") if f"{each}." in whole
-    )
-    made = parser.parse_model(f"<ir_version: {ir}, opset_import: [{imports}]> {whole}")
+    imports = ", ".join(f'"{each}": 1' for each in DOMAINS if f"{each}." in whole)
+    made = model(whole, opset, ir, imports=imports)
     for value in (*made.graph.input, *made.graph.output):
         if value.name in row.get("of_any_rank", ()):
             value.type.tensor_type.ClearField("shape")
