@@ -184,16 +184,11 @@ class Draft:
             return value
         return default
 
-    def optional(self, position: int) -> bool:
-        """Whether to set an optional input; never if the version does not have it."""
-        return position < len(self.schema.inputs) and self.flip()
-
-    def axis(self, rank: int, *, negative: bool | None = None) -> int:
+    def axis(self, rank: int) -> int:
         """An axis for data of a rank; negative only if the version accepts that."""
         if not rank:
             raise NotDrawableError("a scalar has no axis")
-        takes_negative = self.opset >= 11 if negative is None else negative
-        return self.integer(-rank if takes_negative else 0, rank - 1)
+        return self.integer(-rank if self.opset >= 11 else 0, rank - 1)
 
     def axes(self, rank: int, *, least: int = 0) -> list[int]:
         """Some different axes for data of a rank."""

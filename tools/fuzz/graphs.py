@@ -12,15 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, helper, numpy_helper, shape_inference
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from reducelower.model.schemas import latest_opset
 from tools.fuzz.drawing import Input, NotDrawableError, type_proto
-from tools.fuzz.gaps import facts_of, gap_of
 from tools.fuzz.nodes import DrawnNode, draw_node, operators_at
 from tools.fuzz.places import Placed, finish, place_inside
-from tools.fuzz.placing import alone, blurred, constant_node, stated_shape
-from tools.fuzz.runtimes import NEWEST_OF_ONNXRUNTIME, run
+from tools.fuzz.placing import blurred, constant_node, inferred_outputs, outputs_of, stated_shape
+from tools.fuzz.runtimes import NEWEST_OF_ONNXRUNTIME
 from tools.fuzz.steadiness import LEFT_OUT, OFTEN, is_exact_after, takes_inexact
 from tools.fuzz.values import draw_values, type_string
 
@@ -178,7 +177,11 @@ def _add_like(graph: Growing) -> None:
 
 def _append(graph: Growing, node: DrawnNode, names: list[str | None]) -> None:
     """Run the node. If the result is usable, add the node, and constants for inputs that have no name yet."""
-    results = _outcome(node)
+    runtime = "onnxruntime" if node.opset <= NEWEST_OF_ONNXRUNTIME else "reference"  # what will run the whole graph
+    results = outputs_of(node, [runtime])
+    if results is None:
+        raise NotDrawableError(f"{runtime} does not run {node.op_type}")
+    inferred_outputs(node)
     arrays = [np.asarray(value) for value in results]
     if any(given is not None and not given.is_parameter and not np.size(given.value) for given in node.inputs):
         raise NotDrawableError("what runtimes make of empty data is known to be wrong too often")
@@ -199,20 +202,6 @@ def _append(graph: Growing, node: DrawnNode, names: list[str | None]) -> None:
         graph.values[name] = Value(array, exact and is_exact_after(node.op_type))
         graph.made.append(name)
     graph.drawn.append((node, written))
-
-
-def _outcome(node: DrawnNode) -> list[Any]:
-    """The outputs of the node by the runtime that will run the whole graph, unless it is known to be wrong."""
-    model, feeds = alone(node)
-    runtime = "onnxruntime" if node.opset <= NEWEST_OF_ONNXRUNTIME else "reference"
-    outputs = run(runtime, model, feeds).values
-    if outputs is None or gap_of(runtime, facts_of(model, feeds.values()).also(outputs)) is not None:
-        raise NotDrawableError(f"{runtime} does not run {node.op_type}")
-    try:
-        shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
-    except shape_inference.InferenceError as error:
-        raise NotDrawableError(f"{node.op_type} is not valid") from error
-    return list(outputs)
 
 
 def _is_sensible(array: np.ndarray) -> bool:

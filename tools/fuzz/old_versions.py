@@ -7,7 +7,6 @@ Source: https://onnx.ai/onnx/operators/, the page of each operator at the versio
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -47,26 +46,6 @@ def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _gemm(a: np.ndarray, b: np.ndarray, c: np.ndarray, alpha: float, beta: float, **rest: Any) -> np.ndarray:
     left, right = (one.T if rest.get(name) else one for one, name in ((a, "transA"), (b, "transB")))
     return (alpha * (left @ right) + beta * c).astype(a.dtype)
-
-
-def _flattened(compute: Callable[[np.ndarray], np.ndarray]) -> _Meaning:
-    """The operator over all dimensions from an axis on, flattened into one."""
-
-    def meaning(x: np.ndarray, axis: int = 1) -> np.ndarray:
-        wide = x.astype(np.float64)
-        rows = wide.reshape(math.prod(x.shape[: axis % x.ndim]), math.prod(x.shape[axis % x.ndim :]))
-        return (compute(rows) if x.size else rows).reshape(x.shape).astype(x.dtype)
-
-    return meaning
-
-
-def _log_softmax(rows: np.ndarray) -> np.ndarray:
-    shifted = rows - rows.max(axis=1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-
-
-def _hardmax(rows: np.ndarray) -> np.ndarray:
-    return (np.arange(rows.shape[1]) == rows.argmax(axis=1)[:, None]).astype(np.float64)
 
 
 def _clip(x: np.ndarray, min: float | None = None, max: float | None = None, **_: Any) -> np.ndarray:  # noqa: A002
@@ -129,22 +108,6 @@ def _split(x: np.ndarray, sizes: np.ndarray | None = None, *, outputs: int, **ho
     return tuple(np.split(x, np.cumsum(lengths)[:-1], axis))
 
 
-def _upsample(x: np.ndarray, scales: Any = None, mode: str = "nearest", **how: Any) -> np.ndarray:
-    """A position in the result maps to itself divided by the scale; nearest rounds down."""
-    scales = [1, 1, how["height_scale"], how["width_scale"]] if scales is None else scales
-    for axis, scale in enumerate(scales):
-        places = np.arange(int(np.floor(x.shape[axis] * scale))) / scale
-        first = np.minimum(np.floor(places).astype(np.int64), x.shape[axis] - 1)
-        low = np.take(x, first, axis)
-        if mode == "nearest":
-            x = low
-            continue
-        high = np.take(x, np.minimum(first + 1, x.shape[axis] - 1), axis)
-        weight = (places - first).reshape(-1, *(1,) * (x.ndim - 1 - axis))
-        x = low * (1 - weight) + high * weight
-    return x
-
-
 _BROADCASTING: Mapping[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": _divide, "Pow": np.power, "And": np.logical_and,
     "Or": np.logical_or, "Xor": np.logical_xor, "Equal": np.equal, "Less": np.less, "Greater": np.greater,
@@ -153,9 +116,6 @@ _BROADCASTING: Mapping[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 _MEANINGS: tuple[tuple[str, int, _Meaning], ...] = (
     *((op_type, 6, _binary(compute)) for op_type, compute in _BROADCASTING.items()),
     ("Gemm", 6, _gemm),
-    ("Softmax", 6, _flattened(lambda rows: np.exp(_log_softmax(rows)))),
-    ("LogSoftmax", 6, _flattened(_log_softmax)),
-    ("Hardmax", 6, _flattened(_hardmax)),
     ("Clip", 6, _clip),
     ("Cast", 5, _cast),
     ("Dropout", 6, _dropout),
@@ -166,7 +126,6 @@ _MEANINGS: tuple[tuple[str, int, _Meaning], ...] = (
     ("Tile", 5, _tile),
     ("Reshape", 4, _reshape),
     ("Split", 1, _split),
-    ("Upsample", 6, _upsample),
 )
 """Operator, last opset version, and its function."""
 

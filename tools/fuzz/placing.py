@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper, shape_inference
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper, shape_inference
 
 from tools.fuzz.case import OPAQUE
 from tools.fuzz.drawing import NotDrawableError, type_proto
@@ -17,7 +17,7 @@ from tools.fuzz.recipes import is_elementwise
 from tools.fuzz.runtimes import RUNTIMES, run
 from tools.fuzz.values import type_string
 
-__all__ = ["alone", "blurred", "constant_node", "place", "stated_shape"]
+__all__ = ["blurred", "constant_node", "inferred_outputs", "outputs_of", "place", "stated_shape"]
 
 
 def stated_shape(rng: np.random.Generator, shape: Sequence[int], prefix: str) -> list[int | str | None]:
@@ -93,22 +93,44 @@ _KEEPING = ("Cast", "Clip", "Dropout")
 """Operators with recipes that keep the shape of their data, which shape inference at opset 1 does not know."""
 
 
+def outputs_of(node: DrawnNode, runtimes: Collection[str] = tuple(RUNTIMES)) -> Sequence[Any] | None:
+    """The outputs of the node by the first runtime that runs it and is not known to be wrong."""
+    model, feeds = alone(node)
+    facts = facts_of(model, feeds.values())
+    for runtime in runtimes:
+        values = run(runtime, model, feeds).values if gap_of(runtime, facts) is None else None
+        if (
+            values is not None
+            and all(value is not None for value in values)
+            and gap_of(runtime, facts.also(values)) is None
+        ):
+            return values
+    return None
+
+
+def inferred_outputs(node: DrawnNode) -> Sequence[ValueInfoProto]:
+    """The outputs of the node as shape inference finds them.
+
+    Raises:
+        NotDrawableError: the node is not valid.
+    """
+    try:
+        inferred = shape_inference.infer_shapes(alone(node)[0], check_type=True, strict_mode=True, data_prop=True)
+    except shape_inference.InferenceError as error:
+        raise NotDrawableError(f"{node.op_type} is not valid") from error
+    return list(inferred.graph.output)
+
+
 def _shapes(node: DrawnNode) -> list[tuple[int, ...] | None]:
     """The shapes of the node's outputs, None for sequences, from a runtime that runs it, or else from inference.
 
     Raises:
         NotDrawableError: neither works.
     """
-    model, feeds = alone(node)
-    facts = facts_of(model, feeds.values())
-    for runtime in RUNTIMES:
-        outputs = run(runtime, model, feeds).values if gap_of(runtime, facts) is None else None
-        if outputs is not None and all(one is not None for one in outputs):
-            return [None if isinstance(value, list) else np.shape(value) for value in outputs]
-    try:
-        inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True).graph.output
-    except shape_inference.InferenceError as error:
-        raise NotDrawableError(f"{node.op_type} is not valid") from error
+    outputs = outputs_of(node)
+    if outputs is not None:
+        return [None if isinstance(value, list) else np.shape(value) for value in outputs]
+    inferred = inferred_outputs(node)
     first = node.inputs[0] if node.inputs else None
     if first is not None and (is_elementwise(node.op_type) or node.op_type in _KEEPING):
         return [np.shape(first.value)] * len(inferred)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import onnxruntime
 from onnx import ModelProto, inliner
 
 from reducelower.model.graph import all_nodes
@@ -66,6 +67,9 @@ _LACKS = (
     "type inference failed, inferred types",
 )  # fmt: skip
 """Words of failures that only mean that onnxruntime is incomplete; the reference is so in many ways."""
+
+
+onnxruntime.set_default_logger_severity(4)
 
 
 def _by_onnxruntime(model: ModelProto, feeds: Mapping[str, Any]) -> Sequence[Any]:
