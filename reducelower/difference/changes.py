@@ -116,7 +116,7 @@ def _changed_pairs(matched: Matched) -> Iterator[_Located]:
             if left.is_free(name) or right.is_free(new):
                 continue  # reported with the region that computes it
             holder, opset = (node, left.opset) if position < len(node.input) else (new_node, right.opset)
-            sentence = f"input {input_name(holder, position, opset)}: {_other_values(left, name, right, new)}"
+            sentence = f"input {input_name(holder, position, opset)}: {_value(left, name)} -> {_value(right, new)}"
             is_constant = left.is_fixed(name) and right.is_fixed(new)
             (details if is_constant else reconnected).append(sentence + _distance(left, name, right, new))
         if details or reconnected:
@@ -128,7 +128,7 @@ def _changed_outputs(matched: Matched) -> Iterator[_Located]:
     left, right = matched.left, matched.right
     for name, other in matched.outputs:
         if not (matched.same(name, other) or left.is_free(name) or right.is_free(other)):
-            detail = f"output {shown(name)!r}: {_other_values(left, name, right, other)}"
+            detail = f"output {shown(name)!r}: {_value(left, name)} -> {_value(right, other)}"
             yield len(left.nodes), _change(matched, "connected otherwise", [], [], [detail], name)
 
 
@@ -189,23 +189,14 @@ def _attribute(node: NodeProto, name: str) -> str:
     return next((attribute_text(item) for item in node.attribute if item.name == name), _NOT_GIVEN)
 
 
-def _other_values(left: Side, name: str, right: Side, other: str) -> str:
-    """The text for two values that differ; if their names are equal, with the nodes that compute them."""
-    one, two = (
-        _constant(side, each) or (f"value {shown(each)!r}" if each else _NOT_GIVEN)
-        for side, each in ((left, name), (right, other))
-    )
-    if one == two and name in left.producers and other in right.producers:
-        one, two = (f"{text} of {_origin(side, each)}" for text, side, each in ((one, left, name), (two, right, other)))
-    return f"{one} -> {two}"
-
-
-def _origin(side: Side, name: str) -> str:
-    """The node that computes a value, and the number of the output if it has several."""
-    at = side.producers[name]
+def _value(side: Side, name: str) -> str:
+    """A constant, or the name of a value and the node that computes it, with the number of the output if several."""
+    at = side.producers.get(name)
+    if at is None:
+        return (_constant(side, name) or f"value {shown(name)!r}") if name else _NOT_GIVEN
     node = side.nodes[at]
     which = f", output {list(node.output).index(name)}" if len(node.output) > 1 else ""
-    return f"{operator_name(node)} {shown(side.label(at))!r}{which}"
+    return f"value {shown(name)!r} of {operator_name(node)} {shown(side.label(at))!r}{which}"
 
 
 def _constant(side: Side, name: str) -> str:
