@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 from onnx import ModelProto, NodeProto, ValueInfoProto
 
@@ -80,13 +81,13 @@ class Difference:
         }
 
 
-def difference(before: ModelProto, after: ModelProto) -> Difference:
+def difference(before: ModelProto, after: ModelProto, *, keeps_names: bool = False) -> Difference:
     """Compare two models by structure.
 
     Operators, attributes, constants by value (however they are spelled), connections, types, versions and metadata
     count. Names of values, nodes and graphs do not, except inputs and outputs of models and functions. An operator is
-    the same at two opset versions. Tensors with external data are equal if they refer to the same place; in
-    models of `Source.light`, by content. The models are not changed.
+    the same at two opset versions. Tensors with external data are equal if they refer to the same place; in models of
+    `Source.light`, by content. A conversion `keeps_names`, so nothing else is tried. The models are not changed.
     """
     functions = {*map(function_name, before.functions)} & {*map(function_name, after.functions)}
     names: Names = {
@@ -94,11 +95,11 @@ def difference(before: ModelProto, after: ModelProto) -> Difference:
         "output": _counterparts(before.graph.output, after.graph.output),
         "function": {name: name for name in functions},
     }
-    inferences = Inference(lambda: before), Inference(lambda: after)
-    levels, found = _compared(before, after, inferences, names, by_name=True)
-    if found:
+    compared = partial(_compared, (before, after), names, (Inference(lambda: before), Inference(lambda: after)))
+    levels, found = compared("kept" if keeps_names else "hints")
+    if found and not keeps_names:
         # If a node was put in, an exporter may number all values after it differently.
-        levels, found = min((levels, found), _compared(before, after, inferences, names, by_name=False), key=_size)
+        levels, found = min((levels, found), compared("ignored"), key=_size)
     changes = tuple(_merged(found))
     own: Names = {kind: {name: name for name in pairs.values()} for kind, pairs in names.items()}
     of_models = model_statements(before, own), model_statements(after, names)
@@ -112,11 +113,14 @@ _Compared = tuple[Sequence[Matched], Sequence[Change]]
 
 
 def _compared(
-    before: ModelProto, after: ModelProto, inferences: tuple[Inference, Inference], names: Names, *, by_name: bool
+    models: tuple[ModelProto, ModelProto],
+    names: Names,
+    inferences: tuple[Inference, Inference],
+    names_inside: Literal["hints", "kept", "ignored"],
 ) -> _Compared:
     """The matched graphs, outer before inner, and the changes in each."""
     interface = names["input"], names["output"]
-    alignment = align(before, after, None, inferences=inferences, interface=interface, by_name=by_name, everywhere=True)
+    alignment = align(*models, None, inferences=inferences, interface=interface, names=names_inside, everywhere=True)
     levels = [match(level, names["output"] if level.path == "graph" else None) for level in alignment.levels]
     return levels, [change for level in levels for change in changes_of(level)]
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
@@ -39,14 +40,14 @@ def align(
     dropped: Collection[Hashable] = (),
     inferences: tuple[Inference, Inference],
     interface: Interface | None = None,
-    by_name: bool = True,
+    names: Names = "hints",
     everywhere: bool = False,
 ) -> Alignment:
     """Align two models.
 
     Claims that failed are `dropped`, by their keys, and not made again; the sites of a plan always become claims.
-    Values of the same name are claimed to be equal, then the other values in the order of nodes; only by name if the
-    plan has a record of the rewrites, since a conversion keeps names.
+    Values of the same name are claimed to be equal, then the other values in the order of nodes; only by name if names
+    are kept, as a conversion keeps them. A plan with a record of the rewrites says so.
 
     Args:
         before, after: the models.
@@ -54,14 +55,18 @@ def align(
         dropped: keys of claims.
         inferences: what is known about the values of both models.
         interface: which inputs and outputs correspond; by default those of the same name.
-        by_name: whether the order of nodes is only used for values without a counterpart of the same name.
+        names: what equal names of values mean.
         everywhere: whether all graphs and functions inside matched nodes are aligned, not only those that differ.
     """
     sites = () if plan is None else plan.sites
     applied = plan.steps[0].applied if plan is not None and len(plan.steps) == 1 else None
-    aligner = _Aligner((before, after), inferences, sites, Rewrites(applied), frozenset(dropped), by_name, everywhere)
+    rewrites = Rewrites(applied)
+    names = "kept" if rewrites.are_known else names
+    aligner = _Aligner((before, after), inferences, sites, rewrites, frozenset(dropped), names, everywhere)
     return aligner.run(interface)
 
+
+Names = Literal["hints", "kept", "ignored"]
 
 Interface = tuple[Mapping[str, str], Mapping[str, str]]
 """Inputs and outputs of the second model, with those of the first that correspond."""
@@ -74,7 +79,7 @@ class _Aligner:
     _sites: Sequence[Site]
     _rewrites: Rewrites
     _dropped: frozenset[Hashable]
-    _by_name: bool
+    _names: Names
     _everywhere: bool
     _table: Table = field(default_factory=Table)
     _opened: set[tuple[str, str]] = field(default_factory=set)
@@ -157,9 +162,9 @@ class _Aligner:
                 continue
             is_same = level.left_numbers[counterpart] == number
             site = sites.get(counterpart)
-            if number in level.computed and not (is_same or site or self._rewrites.are_known):
+            if number in level.computed and not (is_same or site or self._names == "kept"):
                 continue  # another value of the first model is computed in this way
-            if not (is_same or site or self._rewrites.are_known or level.may_be_one(counterpart, name)):
+            if not (is_same or site or self._names == "kept" or level.may_be_one(counterpart, name)):
                 continue  # optimizers reuse a name for another value
             is_told = site is not None and self._rewrites.are_known
             if not is_same or is_told or _is_tried(site, level.left, counterpart, node):
@@ -193,14 +198,14 @@ class _Aligner:
         left = {name for node in level.left.holder.node for name in node.output if name}
         right = [name for node in level.right.holder.node for name in node.output if name]
         named = {name: name for name in right if name in left and (level.path, name, name) not in self._dropped}
-        if self._rewrites.are_known:
+        if self._names == "kept":
             return {**named, **outputs}  # a conversion keeps names
-        guesses = {**({} if self._dropped or not self._by_name else named), **outputs}
+        guesses = {**({} if self._dropped or self._names == "ignored" else named), **outputs}
         if any(name not in guesses for name in right):
             in_order = list(self._by_order(level, guesses.keys(), set(guesses.values())))
             guesses |= {name: other for name, other in in_order if (level.path, other, name) not in self._dropped}
         taken = set(guesses.values())
-        return {name: name for name in named if self._by_name and name not in taken} | guesses
+        return {name: name for name in named if self._names == "hints" and name not in taken} | guesses
 
     def _by_order(self, level: Level, known: Set[str], taken: Set[str]) -> Iterator[tuple[str, str]]:
         """Pairs of values by order, from like nodes, if both sides have as many of them."""
