@@ -28,7 +28,7 @@ Its fields:
   two values of different parameters meet, ``to`` among these. One that is called like a field stands for it. Two
   parameters that choose a rewrite together are one, of pairs, so that each pair meets every version.
 - ``let``: names for expressions; ``given``: the values that the nodes read, or of which a graph takes some. Expressions
-  are Python, and have the names of numpy, its narrow types, the parameters, and what stands above.
+  are Python, and have the names of numpy, the parameters, and what stands above.
 - ``constants``: those given that are initializers, not inputs; ``ranked``: inputs of which only the rank is stated;
   ``stated``: the sizes that are stated of others, numbers and names.
 - ``gives``: what is expected of each output. Where it is left out, outputs are to be what the source yields. Where a
@@ -53,7 +53,6 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import onnx
 from onnx import ModelProto, TensorShapeProto, defs, helper, parser
@@ -70,7 +69,6 @@ __all__ = ["VOCABULARY", "check", "combinations", "facts_of", "parsed", "rows"]
 
 Row = Mapping[str, Any]
 
-NARROW = ("bfloat16", "float4_e2m1fn", "float8_e4m3fn", "float8_e5m2", "int4", "uint4")
 VOCABULARY = {
     **vars(np),
     "bool": bool,
@@ -79,7 +77,6 @@ VOCABULARY = {
     "linalg": np.linalg,
     "math": math,
     "zip": zip,
-    **{name: getattr(ml_dtypes, name) for name in NARROW},
     "floats": floats,
     "int64s": int64s,
 }
