@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from copy import deepcopy
 
 from onnx import ModelProto, NodeProto, checker
 from onnx.shape_inference import InferenceError
@@ -24,7 +22,7 @@ from reducelower.model.schemas import (
 from reducelower.model.text import did_you_mean
 from reducelower.model.validate import find_call_defect
 from reducelower.model.written_for import written_for
-from reducelower.pipeline.stand_ins import states_every_shape, with_every_shape_stated, without_external_tensors
+from reducelower.pipeline.stand_ins import Ignores, checkable
 
 __all__ = ["what_is_wrong", "what_is_wrong_with_source"]
 
@@ -34,30 +32,27 @@ _DEFINED_TWICE = re.compile(r"however '(.*?)' has been used as .* multiple times
 _NODE = re.compile(r"Bad node spec for node\. Name: (.*?) OpType: (\S*)", re.DOTALL)
 
 
-def what_is_wrong(document: Document, *, external: bool = False, full: bool = False) -> str:
+def what_is_wrong(
+    document: Document, *, external: bool = False, full: bool = False, ignores: Ignores | None = None
+) -> str:
     """Describe the checker's objection in a sentence; empty if the model is valid.
 
     `external`: some tensors have external data, which the checker cannot find from here. `full`: also infer shapes and
-    compare them with the stated ones.
+    compare them with the stated ones. `ignores`: nodes that are not looked at.
     """
-    model = document.message
     data = document.searchable  # the bytes nearly always show that there are none
-    is_plain = data is not None and not any(name.encode() in data for name in EXPERIMENTAL)
-    without_experimental = None if is_plain else _in_ignored_domain(model, lambda node, _: node.op_type in EXPERIMENTAL)
-    if without_experimental is not None:
-        # Otherwise both the checker and inference would print a warning.
-        model, document = without_experimental, Document.of_message(without_experimental)
+    if ignores is None and (data is None or any(name.encode() in data for name in EXPERIMENTAL)):
+        ignores = _is_experimental
+    checked = checkable(document, external=external, ignores=ignores)
     # With such a call, checker and inference would recurse without end, or take forever.
-    if problem := find_call_defect(model):
+    if problem := find_call_defect(checked.message):
         return problem
     try:
-        checkable = _checkable(document, external)
-        checker.check_model(checkable)
+        checker.check_model(checked.data)
         if full:
-            whole = document if isinstance(checkable, bytes) else Document.of_message(checkable)
-            whole.inferred  # noqa: B018
+            checked.inferred  # noqa: B018
     except (checker.ValidationError, InferenceError) as error:
-        return _explained(str(error), model)
+        return _explained(str(error), checked.message)
     except UnicodeDecodeError:
         return "it holds a name or text that is not UTF-8"
     except (ValueError, RuntimeError, TypeError) as error:
@@ -69,43 +64,18 @@ def what_is_wrong_with_source(document: Document, *, external: bool = False, ful
     """Like `what_is_wrong`, but accept operators that onnxruntime adds, and those that exporters write although they
     were deprecated from the start."""
     wrong = what_is_wrong(document, external=external, full=full)
-    accepted = _in_ignored_domain(document.message, _runtimes_run) if wrong else None
-    return wrong if accepted is None else what_is_wrong(Document.of_message(accepted), external=external, full=full)
+    return what_is_wrong(document, external=external, full=full, ignores=_runtimes_run) if wrong else ""
+
+
+def _is_experimental(node: NodeProto, opset: int) -> bool:
+    """Whether checker and inference would print a warning about a node."""
+    return node.op_type in EXPERIMENTAL
 
 
 def _runtimes_run(node: NodeProto, opset: int) -> bool:
     """Whether runtimes run a node that the checker refuses."""
-    return bool(first_version(node.op_type, opset)) or any(
-        (is_runtime_name(node.op_type), deprecated_from_start(node.op_type, opset))
-    )
-
-
-def _in_ignored_domain(model: ModelProto, matches: Callable[[NodeProto, int], bool]) -> ModelProto | None:
-    """A copy with the matching nodes moved to a domain that the checker ignores; None if no node matches."""
-    opset = opset_of(model)
-    places = [
-        (number, index)
-        for number, (_, graph) in enumerate(graphs(model))
-        for index, node in enumerate(graph.node)
-        if node.domain in DEFAULT_DOMAINS and matches(node, opset)
-    ]
-    if not places:
-        return None
-    copy = deepcopy(model)
-    copied_graphs = [graph for _, graph in graphs(copy)]
-    for number, index in places:
-        copied_graphs[number].node[index].domain = "onnxruntime"
-    for imports in (copy.opset_import, *(function.opset_import for function in copy.functions)):
-        imports.add(domain="onnxruntime", version=1)
-    return copy
-
-
-def _checkable(document: Document, external: bool) -> bytes | ModelProto:
-    """The model with stand-ins for parts that the checker cannot handle."""
-    bare = without_external_tensors(document.message) if external else document.message
-    if not states_every_shape(bare):
-        return with_every_shape_stated(bare)
-    return bare if external else document.data
+    is_of_runtimes = is_runtime_name(node.op_type) or deprecated_from_start(node.op_type, opset)
+    return bool(first_version(node.op_type, opset)) or is_of_runtimes or _is_experimental(node, opset)
 
 
 def _explained(text: str, model: ModelProto) -> str:
