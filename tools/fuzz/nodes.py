@@ -10,11 +10,11 @@ import numpy as np
 from onnx import NodeProto, defs, helper
 
 from reducelower.model.schemas import all_operators, schema
-from tools.fuzz.drawing import Draft, Input, NotDrawableError
+from tools.fuzz.drawing import Draft, Input
 from tools.fuzz.recipes import is_elementwise, recipe_of
 from tools.fuzz.values import type_string
 
-__all__ = ["DrawnNode", "draw_node", "draw_until_valid", "operators_at"]
+__all__ = ["DrawnNode", "draw_node", "operators_at"]
 
 
 @dataclass(frozen=True)
@@ -91,20 +91,6 @@ def draw_node(
         recipe_of(op_type)(draft)
     draft.fill_attributes(_values)
     return DrawnNode(op_type, opset, tuple(draft.inputs), draft.attributes, _output_types(draft))
-
-
-def draw_until_valid(rng: np.random.Generator, op_type: str, opset: int, *, tries: int = 50, **how: Any) -> DrawnNode:
-    """Draw until a draw succeeds.
-
-    Raises:
-        NotDrawableError: all draws failed.
-    """
-    for _ in range(tries):
-        try:
-            return draw_node(rng, op_type, opset, **how)
-        except NotDrawableError:
-            continue
-    raise NotDrawableError(f"{op_type} at opset {opset}")
 
 
 def _output_types(draft: Draft) -> tuple[str, ...]:
