@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,53 +45,38 @@ def mutated(models: Sequence[bytes], number: int) -> bytes:
 
 # Bytes
 
-
-def _flip(data: bytearray, rng: random.Random, _: Sequence[bytes]) -> None:
-    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-
-
-def _set(data: bytearray, rng: random.Random, _: Sequence[bytes]) -> None:
-    data[rng.randrange(len(data))] = rng.choice((0, 1, 127, 128, 255, rng.randrange(256)))
-
-
-def _insert(data: bytearray, rng: random.Random, _: Sequence[bytes]) -> None:
-    place = rng.randrange(len(data) + 1)
-    data[place:place] = rng.randbytes(rng.choice((1, 2, 8)))
-
-
-def _remove(data: bytearray, rng: random.Random, _: Sequence[bytes]) -> None:
-    place = rng.randrange(len(data))
-    del data[place : place + rng.choice((1, 2, 8, 64))]
-
-
-def _repeat(data: bytearray, rng: random.Random, _: Sequence[bytes]) -> None:
-    start = rng.randrange(len(data))
-    piece = data[start : start + rng.choice((1, 4, 16, 256))]
-    place = rng.randrange(len(data) + 1)
-    data[place:place] = piece * rng.choice((1, 2, 10))
-
-
-def _cross(data: bytearray, rng: random.Random, models: Sequence[bytes]) -> None:
-    other = rng.choice(models)
-    start = rng.randrange(len(other))
-    place = rng.randrange(len(data) + 1)
-    data[place:] = other[start:]
-
-
-def _cut(data: bytearray, rng: random.Random, _: Sequence[bytes]) -> None:
-    del data[rng.randrange(len(data)) :]
-
-
-_BREAK_BYTES: tuple[Callable[[bytearray, random.Random, Sequence[bytes]], None], ...] = (
-    _flip, _flip, _flip, _set, _set, _insert, _remove, _repeat, _cross, _cut,
-)  # fmt: skip
+_WAYS = ("flip", "flip", "flip", "set", "set", "insert", "remove", "repeat", "cross", "cut")
 
 
 def _break_bytes(data: bytearray, rng: random.Random, models: Sequence[bytes]) -> bytes:
     for _ in range(rng.choice((1, 1, 2, 4))):
         if data:
-            rng.choice(_BREAK_BYTES)(data, rng, models)
+            _break_once(data, rng.choice(_WAYS), rng, models)
     return bytes(data)
+
+
+def _break_once(data: bytearray, way: str, rng: random.Random, models: Sequence[bytes]) -> None:
+    if way == "flip":
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    elif way == "set":
+        data[rng.randrange(len(data))] = rng.choice((0, 1, 127, 128, 255, rng.randrange(256)))
+    elif way == "insert":
+        place = rng.randrange(len(data) + 1)
+        data[place:place] = rng.randbytes(rng.choice((1, 2, 8)))
+    elif way == "remove":
+        place = rng.randrange(len(data))
+        del data[place : place + rng.choice((1, 2, 8, 64))]
+    elif way == "repeat":
+        start = rng.randrange(len(data))
+        piece = data[start : start + rng.choice((1, 4, 16, 256))]
+        place = rng.randrange(len(data) + 1)
+        data[place:place] = piece * rng.choice((1, 2, 10))
+    elif way == "cross":
+        other = rng.choice(models)
+        start = rng.randrange(len(other))
+        data[rng.randrange(len(data) + 1) :] = other[start:]
+    else:
+        del data[rng.randrange(len(data)) :]
 
 
 # Fields
