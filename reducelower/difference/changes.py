@@ -113,11 +113,12 @@ def _changed_pairs(matched: Matched) -> Iterator[_Located]:
         details = list(_attributes(matched, at, other))
         reconnected: list[str] = []
         for position, name, new in matched.changed_inputs(at):
-            if left.is_free(name) or right.is_free(new):
+            is_constant = left.is_fixed(name) or right.is_fixed(new)
+            if not is_constant and (left.is_free(name) or right.is_free(new)):
                 continue  # reported with the region that computes it
             holder, opset = (node, left.opset) if position < len(node.input) else (new_node, right.opset)
-            sentence = f"input {input_name(holder, position, opset)}: {_value(left, name)} -> {_value(right, new)}"
-            is_constant = left.is_fixed(name) and right.is_fixed(new)
+            one, two = (_value(side, each, is_free=side.is_free(each)) for side, each in ((left, name), (right, new)))
+            sentence = f"input {input_name(holder, position, opset)}: {one} -> {two}"
             (details if is_constant else reconnected).append(sentence + _distance(left, name, right, new))
         if details or reconnected:
             kind: ChangeKind = "changed" if details else "connected otherwise"
@@ -189,12 +190,17 @@ def _attribute(node: NodeProto, name: str) -> str:
     return next((attribute_text(item) for item in node.attribute if item.name == name), _NOT_GIVEN)
 
 
-def _value(side: Side, name: str) -> str:
-    """A constant, or the name of a value and the node that computes it, with the number of the output if several."""
+def _value(side: Side, name: str, *, is_free: bool = False) -> str:
+    """A constant, or the name of a value and the node that computes it, with the number of the output if several.
+
+    If it `is_free`, its node is reported by itself, and names would tell alike changes apart.
+    """
     at = side.producers.get(name)
     if at is None:
         return (_constant(side, name) or f"value {shown(name)!r}") if name else _NOT_GIVEN
     node = side.nodes[at]
+    if is_free:
+        return f"result of {operator_name(node)}"
     which = f", output {list(node.output).index(name)}" if len(node.output) > 1 else ""
     return f"value {shown(name)!r} of {operator_name(node)} {shown(side.label(at))!r}{which}"
 
