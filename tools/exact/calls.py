@@ -16,34 +16,31 @@ from reducelower.rulebook.bindings import BINDINGS
 from tools.exact.normalizations import exact_normalization
 from tools.exact.ulp import distance_in_ulps
 
-__all__ = ["Call", "calls", "compare_call"]
+__all__ = ["Call", "calls", "errors_of_call"]
 
 
-def compare_call(
-    op_type: str, element_type: int, call: Call, output: npt.NDArray[Any], limit: float
-) -> tuple[int, float, list[str]]:
-    """Number of compared elements, largest error, and a sentence for each wrong element.
+def errors_of_call(
+    op_type: str, element_type: int, call: Call, output: npt.NDArray[Any]
+) -> Iterator[tuple[float, str]]:
+    """The error of each element, with a sentence about it; infinite for a wrong shape.
 
     The error is in ULP of the largest value in the normalized group, or of the bias. For operators that do not
     normalize it is in ULP of the largest input, as for Reduce operators.
     """
     expected = exact_normalization(op_type, call.inputs, call.attributes)
     if output.shape != expected.shape:
-        return 0, 0.0, [f"{call}: shape {output.shape}, expected {expected.shape}"]
+        yield math.inf, f"{call}: shape {output.shape}, expected {expected.shape}"
+        return
     others = call.inputs[:1] if op_type in _OF_ITS_INPUT else call.inputs[2:]
     results = _rows(expected, by_row=call.by_row)
     bases = [max(map(abs, row)) for row in results.astype(np.float64)]
     for other in others:
         sizes = np.abs(_rows(other.astype(np.float64), by_row=call.by_row and other.ndim > 1)).max(axis=1)
         bases = [max(base, size) for base, size in zip(bases, np.broadcast_to(sizes, len(bases)), strict=True)]
-    largest, wrong = 0.0, []
     for given, exact, base in zip(output.astype(np.float64).reshape(results.shape), results, bases, strict=True):
         for number, value in zip(given.tolist(), exact, strict=True):
             error = distance_in_ulps(number, Decimal(value), [float(base)], element_type)
-            largest = max(largest, error)
-            if not error <= limit:
-                wrong.append(f"{call}: {number:.9g} where {float(value):.9g} is right ({error:.3g} ULP)")
-    return output.size, largest, wrong
+            yield error, f"{call}: {number:.9g} where {float(value):.9g} is right"
 
 
 _OF_ITS_INPUT = frozenset({"GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "LogSoftmax"})

@@ -16,10 +16,10 @@ from reducelower.numerics.truth import Specimen, reduce_floats, reduce_integers
 from reducelower.rulebook.bindings import BINDINGS, CLASSES
 from tools.exact.ulp import LIMITS, distance_in_ulps, distance_in_units, smallest_subnormal, ulp
 
-__all__ = ["compare_specimen", "described", "specimens"]
+__all__ = ["errors_of_specimen", "limit_of", "specimens"]
 
 
-def described(specimen: Specimen) -> str:
+def _described(specimen: Specimen) -> str:
     """A call without its values."""
     axes = "absent" if specimen.axes is None else list(specimen.axes)
     noop = ", noop_with_empty_axes=1" if specimen.noop else ""
@@ -95,25 +95,23 @@ def _edges(element_type: int) -> list[Any]:
     return [*positive, *([-1, -7, lowest // 2, lowest + 1, lowest] if lowest else [])]
 
 
-def compare_specimen(
+def errors_of_specimen(
     op_type: str, element_type: int, specimen: Specimen, output: np.ndarray[Any, Any]
-) -> tuple[int, float, list[str]]:
-    """Number of compared elements, largest error, and a sentence for each wrong element."""
+) -> Iterator[tuple[float, str]]:
+    """The error of each element that is not left open, with a sentence about it; infinite for a wrong shape."""
     shape = specimen.result_shape()
     if output.shape != shape:
-        return 0, 0.0, [f"{described(specimen)}: shape {output.shape}, expected {shape}"]
-    largest, wrong, count = 0.0, [], 0
-    limit = LIMITS.get(element_type, 0.0 if op_type in _EXACT else 1.0)
+        yield math.inf, f"{_described(specimen)}: shape {output.shape}, expected {shape}"
+        return
     for values, number in zip(specimen.groups(), _numbers(output), strict=True):
         error = _error(op_type, element_type, values, number)
-        if error is None:
-            continue
-        count += 1
-        if error > limit:
-            wrong.append(f"{described(specimen)}: {number} of {_short(values)} ({error:.3g} ULP)")
-        else:
-            largest = max(largest, error)
-    return count, largest, wrong
+        if error is not None:
+            yield error, f"{_described(specimen)}: {number} of {_short(values)}"
+
+
+def limit_of(op_type: str, element_type: int) -> float:
+    """The allowed error, in ULP of a float or units of an integer."""
+    return LIMITS.get(element_type, 0.0 if op_type in _EXACT else 1.0)
 
 
 def _error(op_type: str, element_type: int, values: Sequence[Any], given: Any) -> float | None:

@@ -6,7 +6,7 @@ inputs and compare results with exact ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,10 +20,9 @@ from reducelower.model.schemas import element_type_name
 from reducelower.rulebook import RuleBook
 from reducelower.rulebook.book import Rule
 from reducelower.rulebook.validation import rule_types
-from tools.exact.calls import calls, compare_call
+from tools.exact.calls import calls, errors_of_call
 from tools.exact.normalizations import NORMALIZATIONS
-from tools.exact.reductions import compare_specimen, specimens
-from tools.exact.ulp import LIMITS
+from tools.exact.reductions import errors_of_specimen, limit_of, specimens
 from tools.sessions import unoptimized
 
 __all__ = ["Trial", "try_operator", "try_rule"]
@@ -70,43 +69,41 @@ def try_rule(rule: Rule, element_type: int, runtime: str = "onnxruntime") -> Tri
     """
     trial = Trial(rule.name, element_type_name(element_type), runtime)
     book = RuleBook.from_functions([rule.function], rule.name)
+    limit = limit_of(rule.function.name, element_type)
     without = [element_type_name(each) for each in rule.claim.without]
     for attempt in (_normalizations if rule.function.name in NORMALIZATIONS else _reductions)(rule, element_type):
         model, feeds = _model(rule, element_type, attempt)
         expanded = reducelower.expand(model, ops=[rule.function.name], rules=book, without_types=without)
-        count, error, sentences = attempt.compare(_output(expanded, feeds, trial))
-        trial.results += count
-        trial.largest_error = max(trial.largest_error, error)
-        trial.wrong += sentences
+        for error, sentence in attempt.errors(_output(expanded, feeds, trial)):
+            trial.results += 1
+            trial.largest_error = max(trial.largest_error, error)
+            if not error <= limit:
+                trial.wrong.append(f"{sentence} ({error:.3g} ULP)")
     return trial
 
 
 @dataclass(frozen=True)
 class _Try:
-    """A call of an operator.
-
-    It compares a result: number of elements, largest error, and a sentence for each wrong one.
-    """
+    """A call of an operator, and the errors of a result with a sentence about each."""
 
     inputs: Sequence[_Array]
     attributes: Mapping[str, Any]
     axes: Sequence[int] | None
-    compare: Callable[[_Array], tuple[int, float, list[str]]]
+    errors: Callable[[_Array], Iterable[tuple[float, str]]]
 
 
 def _reductions(rule: Rule, element_type: int) -> Iterator[_Try]:
     op_type = rule.function.name
     for specimen in specimens(op_type, element_type):
         attributes = {"keepdims": int(specimen.keepdims), "noop_with_empty_axes": int(specimen.noop)}
-        compare = partial(compare_specimen, op_type, element_type, specimen)
-        yield _Try([specimen.data], attributes, specimen.axes, compare)
+        errors = partial(errors_of_specimen, op_type, element_type, specimen)
+        yield _Try([specimen.data], attributes, specimen.axes, errors)
 
 
 def _normalizations(rule: Rule, element_type: int) -> Iterator[_Try]:
-    op_type, limit = rule.function.name, LIMITS.get(element_type, 0.0)
+    op_type = rule.function.name
     for call in calls(op_type, element_type):
-        compare = partial(compare_call, op_type, element_type, call, limit=limit)
-        yield _Try(call.inputs, call.attributes, None, compare)
+        yield _Try(call.inputs, call.attributes, None, partial(errors_of_call, op_type, element_type, call))
 
 
 def _model(rule: Rule, element_type: int, attempt: _Try) -> tuple[ModelProto, dict[str, _Array]]:
