@@ -70,11 +70,14 @@ def try_rule(rule: Rule, element_type: int, runtime: str = "onnxruntime") -> Tri
     trial = Trial(rule.name, element_type_name(element_type), runtime)
     book = RuleBook.from_functions([rule.function], rule.name)
     limit = limit_of(rule.function.name, element_type)
+    expanded: dict[bytes, ModelProto] = {}
     without = [element_type_name(each) for each in rule.claim.without]
     for attempt in (_normalizations if rule.function.name in NORMALIZATIONS else _reductions)(rule, element_type):
         model, feeds = _model(rule, element_type, attempt)
-        expanded = reducelower.expand(model, ops=[rule.function.name], rules=book, without_types=without)
-        for error, sentence in attempt.errors(_output(expanded, feeds, trial)):
+        form = model.SerializeToString()
+        if form not in expanded:
+            expanded[form] = reducelower.expand(model, ops=[rule.function.name], rules=book, without_types=without)
+        for error, sentence in attempt.errors(_output(expanded[form], feeds, trial)):
             trial.results += 1
             trial.largest_error = max(trial.largest_error, error)
             if not error <= limit:
@@ -107,7 +110,7 @@ def _normalizations(rule: Rule, element_type: int) -> Iterator[_Try]:
 
 
 def _model(rule: Rule, element_type: int, attempt: _Try) -> tuple[ModelProto, dict[str, _Array]]:
-    """A model of the operator, on inputs of open shapes; axes are an initializer, or else an input."""
+    """A model of the operator, on inputs of open shapes; axes are an input, or sometimes an initializer."""
     feeds = {f"x{at}": value for at, value in enumerate(attempt.inputs)}
     inputs = [
         helper.make_tensor_value_info(name, element_type, [f"{name}_{axis}" for axis in range(value.ndim)])
@@ -117,11 +120,11 @@ def _model(rule: Rule, element_type: int, attempt: _Try) -> tuple[ModelProto, di
     if attempt.axes is not None:
         names.append("axes")
         axes = numpy_helper.from_array(np.array(attempt.axes, np.int64), "axes")
-        if attempt.attributes["keepdims"]:
-            inputs.append(helper.make_tensor_value_info("axes", axes.data_type, axes.dims))
-            feeds["axes"] = numpy_helper.to_array(axes)
-        else:
+        if attempt.attributes["noop_with_empty_axes"] and not attempt.attributes["keepdims"]:
             constants.append(axes)
+        else:
+            inputs.append(helper.make_tensor_value_info("axes", axes.data_type, ["count"]))
+            feeds["axes"] = numpy_helper.to_array(axes)
     node = helper.make_node(rule.function.name, names, ["y"], **attempt.attributes)
     outputs = [helper.make_tensor_value_info("y", element_type, None)]
     graph = helper.make_graph([node], "rule", inputs, outputs, constants)
