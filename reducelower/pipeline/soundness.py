@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from reducelower.files import LoadedModel
 from reducelower.legalization.whole.dead_branches import without_dead_branches
 from reducelower.model.document import Document
+from reducelower.model.validate import find_call_defect
 from reducelower.pipeline.diagnosis import what_is_wrong_with_source
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ def cures(source: LoadedModel) -> Iterator[tuple[LoadedModel, tuple[str, ...]]]:
     """The model as it is, then without what runtimes ignore (branches that are never taken, types of inner values that
     contradict the nodes), each with notes about that."""
     yield source, ()
+    if find_call_defect(source.model):
+        return  # inference would recurse without end, or take forever
     if (pruned := without_dead_branches(source.model)) is not None:
         yield replace(source, document=source.document.with_message(pruned)), (_NEVER_TAKEN,)
     from reducelower.legalization.whole.stated_types import drop_stale
