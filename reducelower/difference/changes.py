@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -76,9 +77,14 @@ class Change:
         title = f"{self.title}: " if self.title else ""
         texts = [f"{title}{detail}" for detail in self.details]
         if not texts:
-            for sign, nodes in (("-", self.before), ("+", self.after)):
+            for sign, side in (("-", self.before), ("+", self.after)):
+                counts = Counter(side)
+                nodes = list(side)
+                if len(nodes) > _MOST_NODES:  # then alike nodes are one line, where the first of them is
+                    nodes = [f"{text}, {count} times" if count > 1 else text for text, count in counts.items()]
                 texts += [f"{sign} {text}" for text in nodes[:_MOST_NODES]]
-                texts += [f"{sign} and {len(nodes) - _MOST_NODES} more nodes"] if len(nodes) > _MOST_NODES else []
+                left = sum(list(counts.values())[_MOST_NODES:])
+                texts += [f"{sign} and {left} more nodes"] if left else []
         yield from (Line("", text, is_detail=True) for text in texts)
 
 
