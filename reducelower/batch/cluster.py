@@ -87,19 +87,9 @@ def check_workers(client: Any, address: str) -> None:
     Raises:
         SettingError: workers lack reducelower or have another version.
     """
-    try:
-        versions = set(client.run(_version_here).values())
-    except Exception as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+    found = client.get_versions(packages=["reducelower"])["workers"].values()
+    if others := sorted({each["packages"]["reducelower"] or "missing" for each in found} - {__version__}):
         raise SettingError(
-            f"the workers of {address} cannot run reducelower ({reason}); install it where they run"
-        ) from None
-    if others := sorted(versions - {__version__}):
-        raise SettingError(
-            f"the workers of {address} have reducelower {', '.join(others)}, and here it is {__version__}; "
+            f"on the workers of {address}, reducelower is {', '.join(others)}, and here it is {__version__}; "
             "install the same version everywhere"
         )
-
-
-def _version_here() -> str:
-    return __version__

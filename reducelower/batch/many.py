@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reducelower.batch.inputs import find_models, plan_outputs
-from reducelower.failures import SettingError
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome
 from reducelower.pipeline.conversion import check_model, convert
@@ -27,7 +26,6 @@ __all__ = [
     "converting",
     "crashed",
     "run_all",
-    "workers",
 ]
 
 Job = TypeVar("Job")
@@ -97,23 +95,6 @@ def _alone(
     except Exception as error:  # executors raise different types for lost workers
         lines = str(error).splitlines() or [""]
         return crashed(job, f"the executor gave up on it ({type(error).__name__}: {lines[0]})")
-
-
-def workers(scheduler: str | None, jobs: int) -> AbstractContextManager[Executor | Any]:
-    """A context with the executor of a cluster; None means this machine.
-
-    Raises:
-        SettingError: both are given, or there is no such cluster.
-    """
-    if not scheduler:
-        return nullcontext()
-    if jobs > 1:
-        raise SettingError(
-            "--jobs is about this machine, and with --scheduler a cluster does the work; give one of them"
-        )
-    from reducelower.batch.cluster import dask_executor
-
-    return dask_executor(scheduler)
 
 
 def converting(settings: Settings) -> dict[str, Any]:

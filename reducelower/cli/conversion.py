@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from reducelower.batch.inputs import find_models, plan_outputs
-from reducelower.batch.many import check_file, converting, crashed, run_all, workers
+from reducelower.batch.many import check_file, converting, crashed, run_all
 from reducelower.cli.progress import progress
 from reducelower.cli.telling import check_report_paths, tell
 from reducelower.cli.text import full_text, short_text
@@ -104,7 +104,13 @@ def _outcomes(
 ) -> Generator[Outcome, None, None]:
     """Run each job with the workers of the options, and show progress; `how` has more arguments of `run_all`."""
     with ExitStack() as stack:
-        executor = stack.enter_context(workers(options["scheduler"], options["jobs"]))
+        executor = None
+        if options["scheduler"]:
+            if options["jobs"] > 1:
+                raise SettingError("--jobs is about this machine, and with --scheduler a cluster does the work")
+            from reducelower.batch.cluster import dask_executor
+
+            executor = stack.enter_context(dask_executor(options["scheduler"]))
         is_short = len(jobs) == 1 and not options.get("verify")
         advance = stack.enter_context(progress("models", len(jobs), quiet=options["quiet"] or is_short))
         all_outcomes = run_all(jobs=jobs, processes=options["jobs"], executor=executor, is_apart=is_apart, **how)

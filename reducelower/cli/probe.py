@@ -51,7 +51,6 @@ Result = TypeVar("Result")
             "With MODELs: the target whose facts are the start.  [default: that of the runtime]",
             type=RUNTIME,
         ),
-        option("--name", "Name of the target.  [default: that of the runtime, or of the output file]", type=str),
         option("--runtime-version version", "Version of the runtime, if the runtime does not say it.", type=str),
         option("-o --output", "The target file to write.", required=True, type=FILE, metavar="FILE.toml"),
         option(
@@ -141,7 +140,7 @@ def _subject(options: Mapping[str, Any]) -> Subject:
     if len(list(filter(None, (runtime, function, template)))) != 1:
         raise click.UsageError("say what to probe: one of --runtime, --python and --command")
     known = options["known"].name if options["known"] else ""
-    name = options["name"] or known or runtime or Path(options["output"]).stem
+    name = known or runtime or Path(options["output"]).stem
     if template:
         if missing := [word for word in ("{model}", "{inputs}", "{outputs}") if word not in template]:
             raise SettingError(f"the command does not mention {' and '.join(missing)}")
@@ -164,8 +163,8 @@ def _by_suite(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, st
     from reducelower.conformance.mending import without_bad_forms
     from reducelower.conformance.running import probe
     from reducelower.conformance.suite import suite
+    from reducelower.conformance.told import as_text
     from reducelower.pipeline.model_cases import exporter_cases
-    from reducelower.report.probe import as_text
 
     cases = suite(options["operators"] or None)
     if not options["operators"]:
@@ -188,9 +187,9 @@ def _by_models(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, s
     """Find facts with the user's models, in addition to the known ones."""
     from reducelower.batch.inputs import find_models
     from reducelower.conformance.distilling import Distilled
+    from reducelower.conformance.told import models_text
     from reducelower.errors import UnreadableModelError
     from reducelower.pipeline.model_cases import read_case
-    from reducelower.report.probe import models_text
     from reducelower.verification.running.source import CannotRunError
 
     known = _known_target(worker, options)

@@ -11,24 +11,14 @@ __all__ = ["progress"]
 
 @contextmanager
 def progress(noun: str, total: int, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show on a terminal how much is done and how long that takes; yields a function of (done, total)."""
+    """Show on a terminal how much is done and how long the rest takes; yields a function of (done, total)."""
     if quiet or not sys.stderr.isatty():
         yield lambda done, total: None
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import MofNCompleteColumn, Progress
 
-    columns = (
-        TextColumn("{task.description}"),
-        *(BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()),
-    )
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=True) as bars:
         bar = bars.add_task(noun, total=total)
         yield lambda done, total: bars.update(bar, completed=done)

@@ -20,7 +20,7 @@ from reducelower.verification.regions.numbering import attribute_key, content, o
 
 __all__ = ["Fact", "facts_of", "function_name", "matched_statements", "model_statements"]
 
-FactKind = Literal["version", "metadata", "input", "output", "type", "constant", "function"]
+FactKind = Literal["version", "metadata", "input", "output", "type", "function"]
 
 Names = Mapping[Literal["input", "output", "function"], Mapping[str, str]]
 """The names that both models have, of one of them, with the names by which they are compared."""
@@ -121,12 +121,11 @@ def _interface_statements(
 
 
 def matched_statements(matched: Matched) -> Iterator[tuple[list[Statement], list[Statement]]]:
-    """Statements about unused constants, then about each node that two graphs share, and the values that it computes.
+    """Statements about each node that two graphs share, and the values that it computes.
 
     Constants are shared if shared nodes read them at the same place.
     """
     left, right = matched.left, matched.right
-    yield [*_unused_constants(left)], [*_unused_constants(right)]
     values, tensors = (_values(left), _values(right)), (_tensors(left), _tensors(right))
     constants: dict[str, str] = {}
     for at, other in left.partners.items():
@@ -164,14 +163,6 @@ def _tensors(side: Side) -> Mapping[str, TensorProto]:
         return {}
     inputs = {value.name for value in holder.input}
     return {tensor.name: tensor for tensor in holder.initializer if tensor.name not in inputs}
-
-
-def _unused_constants(side: Side) -> Iterator[Statement]:
-    of_nodes = (node.output[0] for at, node in enumerate(side.place.holder.node) if at not in side.nodes)
-    read = side.readers.keys() | {*side.outputs}
-    unused = [side.number(name) for name in (*_tensors(side), *of_nodes) if name not in read]
-    if unused:
-        yield Statement("constant", "unused constants", side.path, f"{len(unused)}", tuple(sorted(unused)))
 
 
 def _documentation(subject: str, of: str, holder: Any) -> Iterator[Statement]:

@@ -63,7 +63,6 @@ def verify_models(
         budget=settings.budget,
         memory=settings.memory,
         provider=settings.provider,
-        on_progress=None,
         keep_failing=keep_failing,
         cache=default_folder() if settings.cache else None,
     )

@@ -167,8 +167,10 @@ def test_nobody_at_the_address_is_one_sentence_within_bounds() -> None:
 def test_a_cluster_of_another_version_is_refused() -> None:
     from reducelower.batch.cluster import check_workers
 
-    client = SimpleNamespace(run=lambda _: {"tcp://one": __version__, "tcp://two": "99.0"})
-    with pytest.raises(SettingError, match=f"have reducelower 99.0, and here it is {__version__}; install the same"):
+    found = {"tcp://one": __version__, "tcp://two": "99.0", "tcp://three": None}
+    workers = {place: {"packages": {"reducelower": version}} for place, version in found.items()}
+    client = SimpleNamespace(get_versions=lambda packages: {"workers": workers})
+    with pytest.raises(SettingError, match=f"reducelower is 99.0, missing, and here it is {__version__}; install"):
         check_workers(client, "tcp://there")
 
 

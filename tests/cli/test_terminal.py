@@ -134,7 +134,7 @@ def test_many_models_show_the_time_that_is_left(models: Path, tmp_path: Path) ->
     for at in range(30):
         shutil.copy(models / "torch_mean_dyn_18.onnx", tmp_path / "models" / f"mean{at}.onnx")
     seen = on_a_terminal("convert", tmp_path / "models", "--output-dir", tmp_path / "out", "--opset", 13)
-    assert re.search(r"30/30 +0:00:\d\d +0:00:\d\d", seen)
+    assert re.search(r"100% +0:00:\d\d +30/30", seen)
 
 
 @pytest.mark.parametrize("columns", [40, 60, 120])

@@ -162,7 +162,7 @@ def compare_models(
     budget: float | None,
     memory: float | None,
     provider: str,
-    on_progress: Callable[[int, int], None] | None,
+    on_progress: Callable[[int, int], None] | None = None,
     keep_failing: str | os.PathLike[str] | None = None,
     cache: str | os.PathLike[str] | None = None,
 ) -> Verification:

@@ -8,7 +8,7 @@ from reducelower.conformance.case import Case
 from reducelower.conformance.distilling import distil
 from reducelower.conformance.judging import Verdict
 from reducelower.conformance.running import Probed
-from reducelower.report.probe import as_text
+from reducelower.conformance.told import as_text
 from tests.conformance.made import DAY, RIGHT, probed, reductions
 
 SAID = 'ValueError: <b>no</b> & "none" \x1b[31m'
