@@ -8,14 +8,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 GROUPS = {
     "nodes": ("convert 13 -> 18", "convert 18 -> 13", "convert 18 -> 20"),
-    "linear": ("time per node, 13 -> 18", "time per node, 18 -> 13"),
     "expand": ("expand, 200 nodes, spec", "expand, 200 nodes, stable", "expand, 200 nodes, core"),
     "raise": ("raise, ", "time per node, raise"),
     "command": ("convert small.onnx",),
     "many": ("4 models of 20 to 99 nodes, --jobs 2",),
     "inline": ("inline weights",),
     "external": ("external data",),
-    "latency": ("onnxruntime, ReduceLogSumExp", "onnxruntime, ReduceL2", "onnxruntime, ReduceL1"),
     "verification": ("verify 13 -> 18 by sites, 50 nodes", "verify 13 -> 18 by sites and whole, 50 nodes (equivalent)"),
 }
 
