@@ -40,7 +40,7 @@ class SourceRuns:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._runs: dict[tuple[Sequence[str], int], tuple[Run, list[str]]] = {}
+        self._runs: dict[tuple[Sequence[str], int], tuple[Run | CannotRunError, list[str]]] = {}
 
     def seen(self, names: Sequence[str], request: Request, clock: Clock, watched: Sequence[str]) -> Mapping[str, Any]:
         """Values of the main graph by name, on the first inputs that the source accepts; empty if it accepts none."""
@@ -64,8 +64,15 @@ class SourceRuns:
             found = None
             with suppress(CannotRunError):
                 found = run_source(self._source, names[:1], request, clock, said, watched) if watched else None
-            self._runs[key] = found or run_source(self._source, names, request, clock, said), said
+            try:
+                self._runs[key] = found or run_source(self._source, names, request, clock, said), said
+            except OutOfTimeError:
+                raise  # there may be time later
+            except CannotRunError as error:
+                self._runs[key] = error, said
         run, said = self._runs[key]
+        if isinstance(run, CannotRunError):
+            raise run
         notes += said
         return run
 
