@@ -68,7 +68,7 @@ def test_the_verdict_comes_first(page: str) -> None:
 
 
 def test_a_large_model_gives_a_small_page() -> None:
-    given = chain(2_000)
+    given = chain(1_500)
     legalized = legalize(given, Target(13))
     details = describe_conversion(given, legalized.model, legalized.plan, None)
     report = Outcome("large.onnx", "converted", plan=legalized.plan, details=details)
