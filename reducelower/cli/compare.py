@@ -17,6 +17,7 @@ from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome, Verdict
 
 if TYPE_CHECKING:
+    from reducelower.files import LoadedModel
     from reducelower.verification.running.source import Source
 
 __all__ = ["diff", "verify"]
@@ -101,7 +102,7 @@ def _compare(paths: Sequence[str], *, settings: Settings, options: Mapping[str, 
         from reducelower.difference import difference
         from reducelower.report.details import describe_difference
 
-        left, right = map(_read, paths)
+        left, right = map(_light, (source, *others))
         details = describe_difference(difference(left.proto, right.proto), found)
     unproven: Verdict = "not verified" if options["allow_not_shown"] else "not shown"
     verdict: Verdict = "different" if not same else "equivalent" if complete else unproven
@@ -136,8 +137,9 @@ def diff(before: str, after: str, **options: Any) -> int:
 
 def _structure(paths: Sequence[str], *, options: Mapping[str, Any]) -> Outcome:
     from reducelower.difference import difference
+    from reducelower.files import read_model
 
-    before, after = map(_read, paths)
+    before, after = map(_light, map(read_model, paths))
     found = difference(before.proto, after.proto)
     details = None
     if options["reports"]:
@@ -147,10 +149,8 @@ def _structure(paths: Sequence[str], *, options: Mapping[str, Any]) -> Outcome:
     return Outcome("", "same" if found.same else "differs", difference=found, details=details)
 
 
-def _read(path: str) -> Source:
+def _light(model: LoadedModel) -> Source:
     """A model whose large and external weights lie beside it, as arrays."""
-    from reducelower.files import read_model
     from reducelower.verification.running.source import Source
 
-    loaded = read_model(path)
-    return Source.of(loaded.document, loaded.place).light()
+    return Source.of(model.document, model.place).light()

@@ -14,7 +14,7 @@ from reducelower import convert_version
 from reducelower.errors import UnreadableModelError
 from reducelower.verification import verify
 from reducelower.verification.running.clock import Clock
-from reducelower.verification.running.source import Source
+from reducelower.verification.running.source import CannotRunError, Source
 from reducelower.verification.whole.in_runtime import SourceRuns
 from reducelower.verification.whole.runs import Request
 from tests.models import model
@@ -192,3 +192,21 @@ def test_where_nothing_inside_is_given_the_source_is_run_all_the_same() -> None:
     request = Request({}, 0, {})
     assert "x" in run.seen(("onnxruntime",), request, Clock(None), ["a"])
     assert run.run(("onnxruntime",), request, Clock(None), []).runtime == "onnxruntime"
+
+
+def test_that_the_source_takes_no_inputs_is_found_once() -> None:
+    class Given(dict[str, Any]):
+        asked = 0
+
+        def __contains__(self, name: object) -> bool:
+            Given.asked += 1
+            return super().__contains__(name)
+
+    reshapes = "g (float[2, 3] x) => (float[4] y) <int64[1] four = {4}> { y = Reshape (x, four) }"
+    source, request = Source(model(reshapes)), Request(Given(), 0, {})
+    runs, asked = SourceRuns(source), []
+    for _ in range(2):
+        with pytest.raises(CannotRunError, match="no inputs were found that it accepts"):
+            runs.run(("onnxruntime",), request, Clock(None), [])
+        asked.append(Given.asked)
+    assert asked[0] == asked[1] > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from typing import Any
 
 from onnx import ModelProto
@@ -69,10 +70,10 @@ class SourceRuns:
             except OutOfTimeError:
                 raise  # there may be time later
             except CannotRunError as error:
-                self._runs[key] = error, said
+                self._runs[key] = copy(error), said  # without its traceback
         run, said = self._runs[key]
         if isinstance(run, CannotRunError):
-            raise run
+            raise copy(run)
         notes += said
         return run
 
