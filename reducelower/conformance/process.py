@@ -15,7 +15,7 @@ from onnx import helper
 from reducelower.child import Child
 from reducelower.conformance import worker
 from reducelower.conformance.case import Array
-from reducelower.conformance.runtimes import adapter
+from reducelower.conformance.runtimes import RUNTIMES
 
 __all__ = ["Answer", "Subject", "UnusableError", "Worker"]
 
@@ -45,7 +45,7 @@ class Subject:
         Raises:
             KeyError: there is no adapter of that name.
         """
-        return cls(name, ("--adapter", str(adapter(name))), interpreter or sys.executable)
+        return cls(name, ("runtime", name, RUNTIMES[name]), interpreter or sys.executable)
 
     @classmethod
     def of_function(cls, name: str, function: str, interpreter: str | None = None) -> Subject:
@@ -53,12 +53,12 @@ class Subject:
 
         The module is looked for in the current folder as well.
         """
-        return cls(name, ("--python", function, "--path", str(Path.cwd())), interpreter or sys.executable)
+        return cls(name, ("python", function, str(Path.cwd())), interpreter or sys.executable)
 
     @classmethod
     def of_command(cls, name: str, command: str) -> Subject:
         """A command with the placeholders ``{model}``, ``{inputs}`` and ``{outputs}``; the last two are .npz files."""
-        return cls(name, ("--command", command))
+        return cls(name, ("command", command, ""))
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,19 @@
 """Run models in a separate process, so that a runtime that crashes does not end the parent.
 
-    PYTHON worker.py --adapter FILE PIPE
-    PYTHON worker.py --python MODULE:FUNCTION [--path FOLDER] PIPE
-    PYTHON worker.py --command 'runner {model} {inputs} {outputs}' PIPE
+    PYTHON worker.py runtime NAME FILE PIPE
+    PYTHON worker.py python MODULE:FUNCTION FOLDER PIPE
+    PYTHON worker.py command 'runner {model} {inputs} {outputs}' '' PIPE
 
 This file is run by its path, in the Python (3.8 or newer) that has the runtime. It needs only numpy.
 
-PIPE is the file descriptor of a `multiprocessing` connection. Messages are .npz archives. At the start the worker sends
-``version`` and ``tolerance``; then for each request (``model`` and one ``input:NAME`` for each input) it answers with
-one ``output:N`` for each output or with ``error``.
+FILE has the runtime in its table, and FOLDER is where a module is looked for first. PIPE is the file descriptor of a
+`multiprocessing` connection. Messages are .npz archives. At the start the worker sends ``version`` and ``tolerance``;
+then for each request (``model`` and one ``input:NAME`` for each input) it answers with one ``output:N`` for each output
+or with ``error``.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import importlib.util
 import io
@@ -56,76 +56,79 @@ def unpack(data: bytes) -> Arrays:
         return {name: archive[name] for name in archive.files}
 
 
-def _of_adapter(path: Path) -> tuple[Runner, str, float]:
-    name = f"reducelower_runtime_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is not a Python module")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module.run, _version(module), float(getattr(module, "TOLERANCE", 0.0))
+def _of_runtime(name: str, path: str) -> tuple[Runner, str, float]:
+    """A row of the table in a file, once what it needs is imported."""
+    spec = importlib.util.spec_from_file_location("reducelower_runtimes", path)
+    assert spec is not None
+    assert spec.loader is not None
+    file = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(file)
+    function, version, modules, *tolerance = file.RUNTIMES[name]
+    for each in modules.split():
+        importlib.import_module(each)
+    if isinstance(version, str):
+        from importlib import metadata  # slow to import
+
+        number = metadata.version(version)
+    else:
+        number = version()
+    return _with_file(function), number, *(tolerance or [0.0])
 
 
-def _version(module: Any) -> str:
-    """Import the runtime of an adapter and return its version."""
-    if hasattr(module, "version"):
-        return str(module.version())
-    for name in module.MODULES:
-        importlib.import_module(name)
-    from importlib import metadata  # slow to import
-
-    return metadata.version(module.PACKAGE)
-
-
-def _of_function(name: str) -> tuple[Runner, str]:
-    module_name, _, function = name.partition(":")
-    module = importlib.import_module(module_name)
-    return getattr(module, function), str(getattr(module, "__version__", ""))
-
-
-def _of_command(template: str) -> tuple[Runner, str]:
-    """A runner that passes files: the model, an archive of inputs, and the path for one of outputs."""
+def _with_file(function: Callable[[Path, Arrays], Any]) -> Runner:
+    """A runner by a function that takes the model as a file, which is alone in a folder."""
 
     def run(model: bytes, inputs: Arrays) -> list[Any]:
         with tempfile.TemporaryDirectory() as folder:
-            files = {name: Path(folder, name) for name in ("model.onnx", "inputs.npz", "outputs.npz")}
-            files["model.onnx"].write_bytes(model)
-            np.savez(files["inputs.npz"], **inputs)
-            words = shlex.split(template)
-            for name, path in files.items():
-                words = [word.replace("{" + Path(name).stem + "}", str(path)) for word in words]
-            done = subprocess.run(
-                words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False
-            )
-            if done.returncode:
-                lines = [line for line in done.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
-                status = "exit status" if done.returncode > 0 else "signal"
-                raise RuntimeError(f"{status} {abs(done.returncode)}: {lines[-1] if lines else 'it said nothing'}")
-            if not files["outputs.npz"].exists():
-                raise RuntimeError("the command ended well but wrote no outputs")
-            with np.load(files["outputs.npz"], allow_pickle=False) as archive:
-                return [archive[name] for name in archive.files]
+            file = Path(folder, "model.onnx")
+            file.write_bytes(model)
+            results = function(file, inputs)
+            return list(results) if isinstance(results, (list, tuple)) else [results]
 
-    return run, ""
+    return run
+
+
+def _of_function(name: str, folder: str) -> tuple[Runner, str, float]:
+    sys.path.insert(0, folder)
+    module_name, _, function = name.partition(":")
+    module = importlib.import_module(module_name)
+    return getattr(module, function), str(getattr(module, "__version__", "")), 0.0
+
+
+def _of_command(template: str, _: str) -> tuple[Runner, str, float]:
+    """A runner that passes files: the model, an archive of inputs, and the path for one of outputs."""
+
+    def run(model: Path, inputs: Arrays) -> list[Any]:
+        files = {"model": model, "inputs": model.with_name("inputs.npz"), "outputs": model.with_name("outputs.npz")}
+        np.savez(files["inputs"], **inputs)
+        words = shlex.split(template)
+        for name, path in files.items():
+            words = [word.replace("{" + name + "}", str(path)) for word in words]
+        done = subprocess.run(
+            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False
+        )
+        if done.returncode:
+            lines = [line for line in done.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
+            status = "exit status" if done.returncode > 0 else "signal"
+            raise RuntimeError(f"{status} {abs(done.returncode)}: {lines[-1] if lines else 'it said nothing'}")
+        if not files["outputs"].exists():
+            raise RuntimeError("the command ended well but wrote no outputs")
+        with np.load(files["outputs"], allow_pickle=False) as archive:
+            return [archive[name] for name in archive.files]
+
+    return _with_file(run), "", 0.0
+
+
+_KINDS = {"runtime": _of_runtime, "python": _of_function, "command": _of_command}
 
 
 def _error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
 
 
-def _runner(arguments: argparse.Namespace) -> tuple[Runner, str, float]:
-    if arguments.path:
-        sys.path.insert(0, arguments.path)
-    if arguments.adapter:
-        return _of_adapter(Path(arguments.adapter))
-    run, version = _of_function(arguments.python) if arguments.python else _of_command(arguments.command)
-    return run, version, 0.0
-
-
-def _serve(pipe: Any, arguments: argparse.Namespace) -> None:
+def _serve(pipe: Any, kind: str, name: str, place: str) -> None:
     try:
-        run, version, tolerance = _runner(arguments)
+        run, version, tolerance = _KINDS[kind](name, place)
     except Exception as error:
         pipe.send_bytes(pack({"unusable": _error_text(error)}))
         return
@@ -153,19 +156,12 @@ def _serve(pipe: Any, arguments: argparse.Namespace) -> None:
 
 def main() -> None:
     """Serve requests until the other end of the pipe is closed."""
-    parser = argparse.ArgumentParser()
-    kind = parser.add_mutually_exclusive_group(required=True)
-    kind.add_argument("--adapter")
-    kind.add_argument("--python")
-    kind.add_argument("--command")
-    parser.add_argument("--path")
-    parser.add_argument("pipe", type=int)
-    arguments = parser.parse_args()
+    kind, name, place, pipe = sys.argv[1:]
     here = Path(__file__).resolve().parent
     # A runtime must not import this folder's modules in place of its own modules of the same name.
     sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != here]
     connect = getattr(connection, "PipeConnection", connection.Connection)  # the former on Windows
-    _serve(connect(arguments.pipe), arguments)
+    _serve(connect(int(pipe)), kind, name, place)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ REFUSED = Verdict("refused", "error", "NotImplementedError: not here")
 
 def fake(function: str = "right") -> Subject:
     """A runtime of the fakes."""
-    return Subject("fake", ("--python", f"fakes:{function}", "--path", str(Path(__file__).parent)))
+    return Subject("fake", ("python", f"fakes:{function}", str(Path(__file__).parent)))
 
 
 @cache

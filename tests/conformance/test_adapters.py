@@ -12,10 +12,10 @@ import pytest
 from reducelower.conformance import worker
 from reducelower.conformance.judging import judge
 from reducelower.conformance.process import Subject, UnusableError, Worker
-from reducelower.conformance.runtimes import RUNTIMES, adapter
+from reducelower.conformance.runtimes import RUNTIMES
 from tests.conformance.made import reductions
 
-FILES = [Path(worker.__file__), *(adapter(name) for name in RUNTIMES)]
+FILES = [Path(worker.__file__), *map(Path, dict.fromkeys(RUNTIMES.values()))]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -97,7 +97,7 @@ def test_a_type_that_numpy_lacks_comes_back() -> None:
     [
         (Subject.of_function("x", "no_such_module:run"), "No module named 'no_such_module'"),
         (Subject.of_function("x", "json:no_such_function"), "no_such_function"),
-        (Subject("x", ("--adapter", str(HERE / "fakes.py"))), "has no attribute"),
+        (Subject("x", ("runtime", "x", str(HERE / "fakes.py"))), "has no attribute"),
         (Subject.of_runtime("onnxruntime", "/nowhere/python"), "/nowhere/python does not start"),
         (Subject.of_runtime("onnxruntime", sys.executable + "-not"), "does not start"),
     ],

@@ -53,12 +53,14 @@ class _ForeignSession:
         self._runtime = runtime
         self._model = source.complete().SerializeToString()
         self._worker = runtime.worker(_TIME_LIMIT)
+        self._inputs = [value.name for value in source.proto.graph.input]
         self._types = [value.type.tensor_type.elem_type for value in source.proto.graph.output]
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
         name = self._runtime.name
+        in_order = {each: feeds[each] for each in self._inputs if each in feeds}
         try:
-            answer = self._worker.run(self._model, feeds, timeout)
+            answer = self._worker.run(self._model, in_order, timeout)
         except UnusableError as error:
             raise CannotRunError(str(error), unsupported=True) from error
         if answer.kind != "outputs":
