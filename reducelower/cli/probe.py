@@ -159,11 +159,11 @@ def _subject(options: Mapping[str, Any]) -> Subject:
 def _by_suite(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, str]:
     """Find facts with the suite, and then with the exporters' models."""
     from reducelower.conformance.distilling import distil
-    from reducelower.conformance.feature_cases import FEATURE_OPSETS, feature_cases
     from reducelower.conformance.mending import without_bad_forms
     from reducelower.conformance.running import probe
     from reducelower.conformance.suite import suite
     from reducelower.conformance.told import as_text
+    from reducelower.conformance.whole_models import FEATURE_OPSETS, feature_cases
     from reducelower.pipeline.model_cases import exporter_cases
 
     cases = suite(options["operators"] or None)

@@ -11,11 +11,11 @@ from typing import cast
 
 from reducelower.conformance.case import Case
 from reducelower.conformance.conditions import holds
-from reducelower.conformance.feature_cases import OF_MODEL
 from reducelower.conformance.learning import learn
 from reducelower.conformance.results import Result
 from reducelower.conformance.running import Probed
 from reducelower.conformance.sentences import overflow_sentence, sentence
+from reducelower.conformance.whole_models import OF_MODEL
 from reducelower.model.schemas import REDUCTIONS
 from reducelower.runtimes.facts import Evidence, Fact, Is, ModelFeature, When
 from reducelower.runtimes.ranges import Ranges

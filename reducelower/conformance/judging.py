@@ -54,7 +54,7 @@ def judge(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
     The tolerance is a relative error that is allowed for every element type, unless the type's default is larger. It is
     for runtimes that compute in a narrower type.
     """
-    return _judge(case, answer, partial(_compare, tolerance=tolerance))
+    return _judge(case, answer, partial(_allowed, tolerance=tolerance))
 
 
 def judge_whole(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
@@ -62,16 +62,17 @@ def judge_whole(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
 
     8-bit integers may be off by one, since they are rounded from values with that error.
     """
-    return _judge(case, answer, partial(_compare_loosely, tolerance=tolerance))
+    return _judge(case, answer, partial(_allowed_loosely, tolerance=tolerance))
 
 
-def _judge(case: Case, answer: Answer, compare: Callable[[Array, Array], Verdict]) -> Verdict:
+def _judge(case: Case, answer: Answer, allowed: Callable[[Array], Array]) -> Verdict:
     """The verdict on the first wrong output, or else on the first output."""
     if answer.kind != "outputs":
         return Verdict("refused", answer.kind, tidy(answer.text))
     if len(answer.outputs) != len(case.expected):
         return Verdict("wrong", "outputs", f"{len(answer.outputs)} outputs, expected {len(case.expected)}")
-    verdicts = [compare(actual, expected) for actual, expected in zip(answer.outputs, case.expected, strict=True)]
+    pairs = zip(answer.outputs, case.expected, strict=True)
+    verdicts = [_compare(actual, expected, allowed) for actual, expected in pairs]
     return next((verdict for verdict in verdicts if verdict.word == "wrong"), verdicts[0])
 
 
@@ -81,18 +82,19 @@ def tidy(text: str) -> str:
     return _TEMPORARY.sub("", _ADDRESS.sub("0x…", text))[:_LONGEST]
 
 
-def _compare(actual: Array, expected: Array, tolerance: float) -> Verdict:
+def _compare(actual: Array, expected: Array, allowed: Callable[[Array], Array]) -> Verdict:
     if actual.shape != expected.shape:
-        same = actual.size == expected.size and _close(actual.reshape(expected.shape), expected, tolerance).all()
+        same = actual.size == expected.size and _close(actual.reshape(expected.shape), expected, allowed).all()
         values = "; the values are right" if same and expected.size else ""
         return Verdict("wrong", "shape", f"shape {_shape(actual)}, expected {_shape(expected)}{values}")
-    close = _close(actual, expected, tolerance)
+    close = _close(actual, expected, allowed)
     if not close.all():
         finite = np.isfinite(expected) if expected.dtype.kind == "f" else np.ones(expected.shape, bool)
         broken = ~np.isfinite(actual) if actual.dtype.kind == "f" else np.zeros(actual.shape, bool)
-        kind = "overflow" if (broken & finite).any() else "values"
         at = tuple(int(index[0]) for index in np.nonzero(~close)) if expected.ndim else ()
-        return _wrong_value(kind, actual, expected, at)
+        place = f" at {list(at)}" if at else ""
+        text = f"{_number(actual[at])}{place}, expected {_number(expected[at])}"
+        return Verdict("wrong", "overflow" if (broken & finite).any() else "values", text)
     if actual.dtype != expected.dtype:
         return Verdict("right", "element type", f"{element_type_of(actual)}, expected {element_type_of(expected)}")
     if expected.dtype == np.float64 and not np.allclose(
@@ -102,45 +104,32 @@ def _compare(actual: Array, expected: Array, tolerance: float) -> Verdict:
     return Verdict("right")
 
 
-def _compare_loosely(actual: Array, expected: Array, tolerance: float) -> Verdict:
-    if actual.shape != expected.shape:
-        return Verdict("wrong", "shape", f"shape {_shape(actual)}, expected {_shape(expected)}")
-    if expected.dtype.kind not in "fiub" or actual.dtype.kind not in "fiub":
-        return Verdict("right") if np.array_equal(actual, expected) else Verdict("wrong", "values", "other values")
-    allowed = 1.0 if expected.dtype.itemsize == 1 and expected.dtype.kind in "iu" else 0.0
-    if expected.dtype.kind == "f":
-        finite = np.abs(expected[np.isfinite(expected)].astype(np.float64))
-        allowed = max(tolerance, _LOOSE_TOLERANCE) * float(finite.max(initial=1e-9))
+def _close(actual: Array, expected: Array, allowed: Callable[[Array], Array]) -> Array:
+    """Where values differ at most by the error that is allowed for the expected ones."""
+    if actual.dtype.kind not in "fiub" or expected.dtype.kind not in "fiub":
+        same_kind = actual.dtype.kind == expected.dtype.kind
+        return np.asarray(actual == expected) if same_kind else np.zeros(expected.shape, bool)
     with np.errstate(all="ignore"):
-        far = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
-    same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
-    far = np.where(same, 0.0, np.where(np.isnan(far), np.inf, far))
-    if not far.size or far.max() <= allowed:
-        return Verdict("right")
-    at = tuple(int(index) for index in np.unravel_index(int(far.argmax()), far.shape))
-    return _wrong_value("values", actual, expected, at)
-
-
-def _wrong_value(kind: str, actual: Array, expected: Array, at: tuple[int, ...]) -> Verdict:
-    place = f" at {list(at)}" if at else ""
-    return Verdict("wrong", kind, f"{_number(actual[at])}{place}, expected {_number(expected[at])}")
-
-
-def _close(actual: Array, expected: Array, tolerance: float) -> Array:
-    if actual.dtype.kind not in "fiub":
-        return np.zeros(expected.shape, bool)
-    if expected.dtype.kind != "f":
-        return np.asarray(actual == expected)
-    relative = max(_RELATIVE[expected.dtype.name], tolerance)
-    with np.errstate(all="ignore"):
-        # No values in the suite cancel, so the error is relative to the result itself. Results near zero (the logarithm
-        # of nearly one) are compared as if they were one. Tiny results are relative to their own size, to differ from
-        # zero.
-        scale = np.abs(expected.astype(np.float64))
-        scale = np.where((scale > 1e-3) & (scale < 1), 1, scale)
+        error = allowed(expected)  # nothing but equality is asked for where it is zero: doubles round large integers
         distance = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
-        near = (distance <= relative * scale) & np.isfinite(expected)
+        near = (distance <= error) & (error > 0) & np.isfinite(expected)
         return np.asarray(near | (actual == expected) | (np.isnan(actual) & np.isnan(expected)))
+
+
+def _allowed(expected: Array, tolerance: float) -> Array:
+    if expected.dtype.kind != "f":
+        return np.array(0.0)
+    # No values in the suite cancel, so the error is relative to the result itself. Results near zero (the logarithm of
+    # nearly one) are compared as if they were one. Tiny results are relative to their own size, to differ from zero.
+    scale = np.abs(expected.astype(np.float64))
+    return max(_RELATIVE[expected.dtype.name], tolerance) * np.where((scale > 1e-3) & (scale < 1), 1, scale)
+
+
+def _allowed_loosely(expected: Array, tolerance: float) -> Array:
+    if expected.dtype.kind != "f":
+        return np.array(1.0 if expected.dtype.kind in "iu" and expected.dtype.itemsize == 1 else 0.0)
+    finite = np.abs(expected[np.isfinite(expected)].astype(np.float64))
+    return np.array(max(tolerance, _LOOSE_TOLERANCE) * float(finite.max(initial=1e-9)))
 
 
 def _number(value: object) -> str:

@@ -10,8 +10,8 @@ from onnx import ModelProto
 
 from reducelower.conformance.bisection import Inside
 from reducelower.conformance.case import Case
-from reducelower.conformance.exporter_models import exporter_models
 from reducelower.conformance.from_models import WHOLE
+from reducelower.conformance.whole_models import exporter_models
 from reducelower.files import read_model
 from reducelower.model.schemas import opset_of
 from reducelower.verification.running.clock import Clock

@@ -11,10 +11,10 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
 from reducelower.conformance.case import Case
-from reducelower.conformance.exporter_models import exporter_models
 from reducelower.conformance.from_models import facts_from_models
 from reducelower.conformance.judging import judge_whole
 from reducelower.conformance.process import Answer, Worker
+from reducelower.conformance.whole_models import exporter_models
 from reducelower.pipeline.model_cases import case_of, exporter_cases, inside, read_case
 from reducelower.runtimes import read_runtime
 from reducelower.verification.running.evaluator import Evaluator

@@ -9,7 +9,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from reducelower import ConversionError, Target, check, legalize, load_runtime
-from reducelower.conformance.feature_cases import feature_cases
+from reducelower.conformance.whole_models import feature_cases
 from tests.models import yields
 from tests.runtimes.toaster import runtime
 
