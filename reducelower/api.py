@@ -110,8 +110,8 @@ def convert_version(
     """Convert a model to another opset version of the default domain.
 
     A drop-in replacement for `onnx.version_converter.convert_version`: the first two arguments are the same, it returns
-    a new model, and the caller's model is unchanged. From bytes to bytes, weights that make up most of a model are
-    neither parsed nor written again.
+    a new model, and the caller's model is unchanged. Large weights of a model of at
+    least 16 MiB in bytes are neither parsed nor written again.
 
     Args:
         model: any valid ONNX model, in any form; see `legalize`.

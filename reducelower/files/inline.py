@@ -1,4 +1,4 @@
-"""Leave large weights in the model's own file instead of reading them.
+"""Leave large weights in the model's own file or bytes instead of parsing and writing them.
 
 In the model that the engine sees, a large initializer refers to its place in the file, like ONNX external data
 (location, offset, length). Such a model is valid, and onnxruntime can run it from the model's folder. When the model is
@@ -11,6 +11,7 @@ read, so no model can contain such a reference.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from io import FileIO
 from pathlib import Path
 from typing import TypeAlias
@@ -18,15 +19,18 @@ from typing import TypeAlias
 from onnx import ModelProto, TensorProto
 
 from reducelower.files.external import external_tensors
-from reducelower.model.weights import with_initializers
-from reducelower.model.wire import LENGTH, Field, Window, varint
+from reducelower.model.skeleton import LARGEST_CONSTANT
+from reducelower.model.wire import LENGTH, Field, MalformedError, Window, varint
 
-__all__ = ["InlineWeights", "Piece", "lift", "splice"]
+__all__ = ["WORTH_LIFTING", "InlineWeights", "Piece", "lift", "splice"]
 
-_LARGE = 1 << 19
-"""Initializers of at least this many bytes stay in the file; the engine reads smaller ones, such as axes."""
+WORTH_LIFTING = 1 << 24
+"""The weights of models with at least this many bytes stay where they are; parsing a smaller model takes no time."""
 
-_RAW_DATA = 9
+_LARGE = 8 * LARGEST_CONSTANT + 1
+"""Initializers of at least this many bytes stay. They have more elements than a rule may read."""
+
+_GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
 _VALUES = frozenset({3, 4, 5, 6, 7, _RAW_DATA, 10, 11, 13, 14})
 """The fields of a TensorProto with its values or their location."""
 
@@ -35,19 +39,26 @@ Piece: TypeAlias = "bytes | range"
 
 
 class InlineWeights:
-    """An open model file, and the ranges of the weights in it to which references point."""
+    """A model as bytes or an open file, and the ranges of the weights in it to which references point.
 
-    def __init__(self, path: Path, file: FileIO) -> None:
+    Attributes:
+        window: the bytes or the file.
+        path: the path of the file.
+    """
+
+    def __init__(self, source: FileIO | bytes, path: Path = Path("model")) -> None:
+        self.window = Window(source if isinstance(source, bytes) else source.fileno())
         self.path = path
         self.weights: list[range] = []
-        self._file = file
+        self._source = source
         self._token = os.urandom(16).hex()
         self._status = self._identity()
 
     @property
     def descriptor(self) -> int:
         """The open file."""
-        return self._file.fileno()
+        assert isinstance(self._source, FileIO)
+        return self._source.fileno()
 
     def weight_of(self, tensor: TensorProto) -> range | None:
         """The weight to which a tensor refers; None for any other tensor."""
@@ -75,22 +86,27 @@ class InlineWeights:
         """Whether a model has more than this many references."""
         return serialized.count(self._token.encode()) > count
 
+    def joined(self, pieces: Iterable[Piece]) -> bytes:
+        """The bytes of pieces, weights included."""
+        return b"".join(each if isinstance(each, bytes) else self.window.read(each.start, each.stop) for each in pieces)
+
     def is_unchanged(self) -> bool:
         """Whether the file was not written to since it was opened."""
         return self._identity() == self._status
 
     def _identity(self) -> tuple[int, int]:
-        status = os.fstat(self._file.fileno())
+        if isinstance(self._source, bytes):
+            return 0, 0
+        status = os.fstat(self.descriptor)
         return status.st_size, status.st_mtime_ns
 
 
-def lift(weights: InlineWeights, least: int = _LARGE) -> bytes:
-    """The bytes of the model in a file, with references instead of initializers of at least `least` bytes.
+def lift(weights: InlineWeights, least: int = _LARGE) -> bytes | None:
+    """The bytes of the model with references instead of initializers of at least `least` bytes.
 
-    Raises:
-        MalformedError: the file cannot be taken apart; parsing all of it will report any error.
+    None if it has none, or cannot be taken apart: parsing all of it will report any error.
     """
-    window = Window(weights.descriptor)
+    window = weights.window
 
     def lifted(tensor: Field) -> list[Piece] | None:
         values = [field for field in window.fields(tensor.value, tensor.end) if field.number in _VALUES]
@@ -99,7 +115,11 @@ def lift(weights: InlineWeights, least: int = _LARGE) -> bytes:
         before, after = window.read(tensor.value, values[0].start), window.read(values[0].end, tensor.end)
         return [before, after, weights.refer(range(values[0].value, values[0].end))]
 
-    return b"".join(piece for piece in with_initializers(window, least, lifted) if isinstance(piece, bytes))
+    try:
+        pieces = _with_initializers(window, least, lifted)
+    except MalformedError:
+        return None
+    return b"".join(piece for piece in pieces if isinstance(piece, bytes)) if weights.weights else None
 
 
 def splice(serialized: bytes, weights: InlineWeights) -> list[Piece]:
@@ -122,7 +142,7 @@ def splice(serialized: bytes, weights: InlineWeights) -> list[Piece]:
         head = varint(_RAW_DATA << 3 | LENGTH) + varint(len(weight))
         return [tensor.SerializeToString() + head, weight, after.SerializeToString()]
 
-    pieces = with_initializers(window, 0, spliced)
+    pieces = _with_initializers(window, 0, spliced)
     if weights.has_more_references(serialized, sum(isinstance(piece, range) for piece in pieces)):
         return [_with_values(ModelProto.FromString(serialized), weights).SerializeToString()]
     return pieces
@@ -130,12 +150,35 @@ def splice(serialized: bytes, weights: InlineWeights) -> list[Piece]:
 
 def _with_values(model: ModelProto, weights: InlineWeights) -> ModelProto:
     """A copy of a model with the weights to which it refers."""
-    window, copy = Window(weights.descriptor), ModelProto()
+    copy = ModelProto()
     copy.CopyFrom(model)
     for tensor in external_tensors(copy):
         weight = weights.weight_of(tensor)
         if weight is not None:
             tensor.ClearField("external_data")
             tensor.ClearField("data_location")
-            tensor.raw_data = window.read(weight.start, weight.stop)
+            tensor.raw_data = weights.window.read(weight.start, weight.stop)
     return copy
+
+
+def _with_initializers(window: Window, least: int, change: Callable[[Field], list[Piece] | None]) -> list[Piece]:
+    """The pieces of a model with changed initializers; shorter than `least` or with None from `change`, they stay.
+
+    Raises:
+        MalformedError: the bytes are not written as protobuf writes a model.
+    """
+    graphs = [field for field in window.fields(0, window.size) if field.number == _GRAPH]
+    if [graph.kind for graph in graphs] != [LENGTH]:
+        raise MalformedError("no graph, or one in parts")
+    (graph,) = graphs
+    inside: list[Piece] = []
+    copied = graph.value
+    for field in window.fields(graph.value, graph.end, least):
+        changed = change(field) if (field.number, field.kind) == (_INITIALIZER, LENGTH) else None
+        if changed is not None:
+            head = varint(_INITIALIZER << 3 | LENGTH) + varint(sum(map(len, changed)))
+            inside += [window.read(copied, field.start), head, *changed]
+            copied = field.end
+    inside.append(window.read(copied, graph.end))
+    head = varint(_GRAPH << 3 | LENGTH) + varint(sum(map(len, inside)))
+    return [window.read(0, graph.start), head, *inside, window.read(graph.end, window.size)]

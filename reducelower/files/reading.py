@@ -7,23 +7,16 @@ import stat
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import ExternalFile, external_files
 from reducelower.files.formats import LARGEST_MESSAGE, parse
+from reducelower.files.inline import WORTH_LIFTING, InlineWeights, lift
 from reducelower.model.document import Document
-from reducelower.model.wire import MalformedError
-
-if TYPE_CHECKING:
-    from reducelower.files.inline import InlineWeights
 
 __all__ = ["LoadedModel", "read_model"]
-
-_WORTH_LIFTING = 1 << 24
-"""The weights of files with at least this many bytes stay in the file; reading a smaller file takes no time."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +71,7 @@ def read_model(path: str | os.PathLike[str], *, whole: bool = False) -> LoadedMo
             raise UnreadableModelError(
                 f"{path} is over 2 GiB, protobuf's limit; store its weights as external data first"
             )
-        is_large = not whole and status.st_size >= _WORTH_LIFTING
+        is_large = not whole and status.st_size >= WORTH_LIFTING
         return (_read_without_weights(path) if is_large else None) or _read_whole(path)
     except UnreadableModelError:
         raise
@@ -97,14 +90,9 @@ def _read_whole(path: Path) -> LoadedModel:
 
 def _read_without_weights(path: Path) -> LoadedModel | None:
     """Read a model but leave its large tensors in the file; None if there are none that can stay."""
-    from reducelower.files.inline import InlineWeights, lift  # most models are small and need none of this
-
-    inline = InlineWeights(Path(os.path.realpath(path)), FileIO(path))
-    try:
-        data = lift(inline)
-    except MalformedError:
-        return None
-    if not inline.weights:
+    inline = InlineWeights(FileIO(path), Path(os.path.realpath(path)))
+    data = lift(inline)
+    if data is None:
         return None
     # Drop the bytes: splicing needs protobuf's own serialization, whose field order is known.
     document = Document.of_message(parse(data, path).message)

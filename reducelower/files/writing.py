@@ -7,17 +7,15 @@ import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import ExternalFile
 from reducelower.files.formats import LARGEST_MESSAGE
+from reducelower.files.inline import Piece, splice
 from reducelower.files.pending import PendingFile
 from reducelower.files.reading import LoadedModel
 from reducelower.model.document import Document
-
-if TYPE_CHECKING:
-    from reducelower.files.inline import Piece
 
 __all__ = ["is_there", "resolve_destination", "write_model"]
 
@@ -126,8 +124,6 @@ def _content(document: Document, destination: str | os.PathLike[str], source: Lo
         raise _too_large(destination) from None
     if source.inline is None:
         return [data]
-    from reducelower.files.inline import splice  # most models are small and need none of this
-
     pieces = splice(data, source.inline)
     if sum(map(len, pieces)) > LARGEST_MESSAGE:
         raise _too_large(destination)

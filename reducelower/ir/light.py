@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import onnx_ir as ir
 from onnx import ModelProto
 
-from reducelower.types.fold import LARGEST
+from reducelower.model.skeleton import LARGEST_CONSTANT
 
 __all__ = ["Light", "lighten"]
 
 _SMALL_FILE = 1024
-"""The maximum number of elements of a tensor that is read from a file; in memory, the limit is `LARGEST`."""
+"""The maximum number of elements of a tensor that is read from a file; in memory, the limit is `LARGEST_CONSTANT`."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ def lighten(model: ir.Model) -> Light:
 
     def stand_in(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
         is_file = isinstance(tensor, ir.ExternalTensor)
-        if tensor.size <= (_SMALL_FILE if is_file else LARGEST) or tensor.dtype == ir.DataType.STRING:
+        if tensor.size <= (_SMALL_FILE if is_file else LARGEST_CONSTANT) or tensor.dtype == ir.DataType.STRING:
             return ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=tensor.name) if is_file else tensor
         location = f"reducelower-weight-{len(references)}"
         references[location] = tensor

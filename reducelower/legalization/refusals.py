@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 from reducelower.errors import ConversionError, Refusal, RuleError, UnreadableModelError
+from reducelower.files.inline import WORTH_LIFTING, InlineWeights, lift, splice
 from reducelower.legalization.passes import attempt_until_settled
 from reducelower.legalization.whole.attempts import attempt
 from reducelower.model.document import Document
@@ -30,13 +31,24 @@ def legal(source: Document, target: Target, settings: Settings, *, report: bool)
         ValueError: the target is invalid.
     """
     with explain_failures(source):
-        weights = source.weights
-        if weights is not None:
-            made, plan = _legal(source.without(weights), target, settings, report=report)
-            whole = weights.put_back(made.data)
-            if whole is not None:
-                return Document.of_bytes(whole), plan
-        return _legal(source, target, settings, report=report)
+        light = _without_weights(source, target, settings, report=report)
+        return light or _legal(source, target, settings, report=report)
+
+
+def _without_weights(
+    source: Document, target: Target, settings: Settings, *, report: bool
+) -> tuple[Document, Plan] | None:
+    """The same, made without parsing and writing the large weights of bytes; None if there are none, or if it fails."""
+    data = source.unparsed
+    weights = InlineWeights(data) if data is not None and len(data) >= WORTH_LIFTING else None
+    light = None if weights is None else lift(weights)
+    if weights is None or light is None:
+        return None
+    try:
+        made, plan = _legal(Document.of_bytes(light), target, settings, report=report)
+    except ConversionError:  # a change of the whole model may need the weights
+        return None
+    return Document.of_bytes(weights.joined(splice(made.data, weights))), plan
 
 
 def _legal(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:

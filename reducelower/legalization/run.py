@@ -270,5 +270,4 @@ def ground_of(
         initializers_stand_alone=new_ir_at_most(settings.ir_version, model.ir_version) >= DEFAULTS_SINCE,
         assumes_nonempty=target.assume_nonempty,
         values=Values() if values is None else values,
-        weight=source.weight,
     )

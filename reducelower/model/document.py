@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import Any, TypeVar
 
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto
 
 from reducelower.model.columns import Columns
 from reducelower.model.inference.protected import infer_shapes, objection
-from reducelower.model.skeleton import skeleton, weight_bytes
-from reducelower.model.weights import Weights, cut_off
+from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton, weight_bytes
 
 __all__ = ["Document"]
 
@@ -37,7 +36,6 @@ class Document:
         self._message = message
         self._data = data
         self._shared: dict[Hashable, Any] = {}
-        self._weight: Callable[[str], TensorProto | None] | None = None
         self.shares_types = False
 
     @classmethod
@@ -57,41 +55,20 @@ class Document:
         """
         if self.shares_types:
             return self
-        if self._weight is not None:
-            trials = Document(self._message, self._data)
-            trials._weight = self._weight
-        elif (weights := self.weights) is not None:
-            trials = self.without(weights)
-        else:
-            trials = Document(skeleton(self.message))
-            trials._weight = self._initializers.get
+        trials = Document(skeleton(self.message, LARGEST_CONSTANT))
         trials._shared, trials.shares_types = self._shared, True
         return trials
 
-    @cached_property
-    def weights(self) -> Weights | None:
-        """The large initializers, cut off; None for a message, or if they are not most of the model."""
-        return cut_off(self._data) if self._message is None and self._data is not None else None
-
-    def without(self, weights: Weights) -> Document:
-        """The document without its weights, which the engine can look up by name."""
-        light = Document.of_bytes(weights.light)
-        light._weight = weights.tensor
-        return light
+    @property
+    def unparsed(self) -> bytes | None:
+        """The bytes, as long as nothing has asked for the message."""
+        return self._data if self._message is None else None
 
     def with_message(self, message: ModelProto) -> Document:
-        """A document of an edited copy of the message that uses the weights of this document."""
+        """A document of an edited copy of the message, for attempts of the same kind."""
         changed = Document(message)
-        changed._weight, changed.shares_types = self._weight, self.shares_types
+        changed.shares_types = self.shares_types
         return changed
-
-    def weight(self, name: str) -> TensorProto | None:
-        """In a document without weights, the initializer of that name with its values; else None."""
-        return None if self._weight is None else self._weight(name)
-
-    @cached_property
-    def _initializers(self) -> Mapping[str, TensorProto]:
-        return {tensor.name: tensor for tensor in self.message.graph.initializer}
 
     def shared(self, key: Hashable, made: Callable[[], _Shared]) -> _Shared:
         """The result of `made`, once for all attempts that only need the plan; see `for_trials`."""

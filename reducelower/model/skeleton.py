@@ -12,25 +12,19 @@ from reducelower.model.value_info import clear_sizes_below_zero
 
 __all__ = [
     "DEFAULTS_SINCE",
-    "LARGEST_KEPT",
+    "LARGEST_CONSTANT",
     "skeleton",
     "weight_bytes",
-    "without_values",
 ]
 
 DEFAULTS_SINCE = 4
 """From this IR version on, initializers need not be inputs; an initializer of an input is only its default."""
 
-LARGEST_KEPT = 1024
-"""Tensors with at most this many elements keep their values, which shape inference may read; larger ones are
-weights."""
+_LARGEST_INFERRED = 1024
+"""The most elements of a constant whose value shape inference may read."""
 
-
-def without_values(tensor: TensorProto) -> TensorProto:
-    """The tensor itself if it is small; else one of the same name, type and shape without values."""
-    if prod(tensor.dims) <= LARGEST_KEPT:
-        return tensor
-    return TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+LARGEST_CONSTANT = 65_536
+"""The most elements of a constant whose value a rule may read; larger ones are weights."""
 
 
 def weight_bytes(model: ModelProto) -> int:
@@ -39,12 +33,15 @@ def weight_bytes(model: ModelProto) -> int:
     return sum(8 * prod(tensor.dims) for tensor in model.graph.initializer)
 
 
-def skeleton(model: ModelProto) -> ModelProto:
-    """A copy of the model without weights, made without copying any large tensor."""
+def skeleton(model: ModelProto, largest: int = _LARGEST_INFERRED) -> ModelProto:
+    """A copy of the model in which larger initializers have no values, made without copying them."""
     bare = ModelProto(**_fields(model, but="graph"))
     if model.HasField("graph"):
         bare.graph.MergeFrom(GraphProto(**_fields(model.graph, but="initializer")))
-        bare.graph.initializer.extend(map(without_values, model.graph.initializer))
+        bare.graph.initializer.extend(
+            TensorProto(name=each.name, data_type=each.data_type, dims=each.dims) if prod(each.dims) > largest else each
+            for each in model.graph.initializer
+        )
         clear_sizes_below_zero((*bare.graph.input, *bare.graph.output, *bare.graph.value_info))
     return bare
 

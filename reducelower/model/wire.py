@@ -29,12 +29,12 @@ INPUT, OUTPUT, NAME = 0x0A, 0x12, 0x1A
 LENGTH = 2
 """Wire type of length-delimited fields."""
 
-_VARINT, _FIXED64, _FIXED32 = 0, 1, 5
+_VARINT = 0
+_FIXED = {1: 8, 5: 4}
+"""The number of bytes of values of the other wire types; groups are not read."""
 
 _LONGEST_HEAD = 20
 """The most bytes that tag and length take."""
-
-_SHORT, _LONG = 1 << 12, 1 << 20
 
 
 class MalformedError(ValueError):
@@ -68,7 +68,7 @@ def field_head(length: int) -> bytes:
 
 
 class Window:
-    """Buffered random access to a file or bytes: it reads little after a jump, and more while fields are consecutive.
+    """Random access to a file or bytes, and the fields of messages in it.
 
     A file is read, not mapped: it may be truncated meanwhile, and mapped pages count as memory in use.
     """
@@ -76,9 +76,6 @@ class Window:
     def __init__(self, source: int | bytes) -> None:
         """Take the descriptor of an open file, or bytes."""
         self._source = source
-        self._buffer = source if isinstance(source, bytes) else b""
-        self._start = 0
-        self._chunk = _SHORT
         self.size = len(source) if isinstance(source, bytes) else os.fstat(source).st_size
 
     def read(self, start: int, end: int) -> bytes:
@@ -106,56 +103,35 @@ class Window:
         """
         position = start
         while position < end:
-            offset = position - self._start
-            if not 0 <= offset <= len(self._buffer) - _LONGEST_HEAD:
-                offset = self._load(position)
-            tag, offset = self._varint(offset)
+            head = self.read(position, min(position + _LONGEST_HEAD, end))
+            tag, at = _varint(head, 0)
             number, kind = tag >> 3, tag & 7
             if kind == LENGTH:
-                length, offset = self._varint(offset)
-                value = self._start + offset
-                after = value + length
+                size, at = _varint(head, at)
+            elif kind == _VARINT:
+                size = _varint(head, at)[1] - at
             else:
-                value = self._start + offset
-                if kind == _VARINT:
-                    _, offset = self._varint(offset)
-                    after = self._start + offset
-                elif kind in (_FIXED32, _FIXED64):
-                    after = value + (4 if kind == _FIXED32 else 8)
-                else:
-                    raise MalformedError(f"wire type {kind}")
-            if not number:
-                raise MalformedError("a field without a number")
+                size = _FIXED.get(kind, 0)
+            if not number or (not size and kind != LENGTH):
+                raise MalformedError(f"field {number} of wire type {kind}")
+            value = position + at
+            after = value + size
             if after > end:
                 raise MalformedError("a field that ends after its message")
             if after - value >= least:
                 yield Field(number, kind, position, value, after)
             position = after
 
-    def _load(self, position: int) -> int:
-        """Load the bytes at a position into the buffer; return their offset in it."""
-        if isinstance(self._source, bytes):
-            return position
-        follows = 0 <= position - self._start <= len(self._buffer)
-        self._chunk = min(4 * self._chunk, _LONG) if follows else _SHORT
-        self._buffer = os.pread(self._source, self._chunk, position)
-        self._start = position
-        return 0
 
-    def _varint(self, offset: int) -> tuple[int, int]:
-        buffer = self._buffer
-        try:
-            byte = buffer[offset]
-            if byte < 128:
-                return byte, offset + 1
-            number, shift = byte & 127, 7
-            while shift < 64:
-                offset += 1
-                byte = buffer[offset]
-                number |= (byte & 127) << shift
-                if byte < 128:
-                    return number, offset + 1
-                shift += 7
-        except IndexError:
-            raise MalformedError("an integer without an end") from None
-        raise MalformedError("an integer of more than 64 bits")
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """The variable-length integer at a position, and the position after it."""
+    number = 0
+    for shift in range(0, 64, 7):
+        if at >= len(data):
+            raise MalformedError("an integer without an end")
+        byte = data[at]
+        at += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, at
+    raise MalformedError("an integer of more than 64 bits")

@@ -23,7 +23,7 @@ from reducelower.model.graph import kind_may_hold_graphs
 from reducelower.model.names import Names
 from reducelower.model.rewrites import Step
 from reducelower.model.schemas import parse_element_type
-from reducelower.model.skeleton import skeleton
+from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
 from reducelower.options import Book, Settings, Target
 from reducelower.plan import Plan
 from reducelower.recompose.composing import Left
@@ -135,7 +135,7 @@ def _raised(
         raise ConversionError(unchanged.refusals)
     if wrong := refuse_declarations(Document.of_message(model), settings):
         raise ConversionError([wrong])
-    before = skeleton(model) if in_place else model
+    before = skeleton(model, LARGEST_CONSTANT) if in_place else model
     result = model if in_place else deepcopy(model)
     by_name = [name for name in known_composites() if by_hand and (chosen is None or name in chosen)]
     written = [form for name in by_name for form in forms_of(name)]
@@ -143,7 +143,7 @@ def _raised(
     plan, left = one_pass(before)
     is_settled = not plan.sites
     while not is_settled:  # a composed operator may be part of a larger form
-        between = skeleton(result)
+        between = skeleton(result, LARGEST_CONSTANT)
         further, left = one_pass(between)
         is_settled = not further.sites
         plan = plan if is_settled else composed(plan, further, before, between, result)
@@ -175,7 +175,6 @@ def _one_pass(
         freeze_defaults=settings.freeze_defaults,
         overridable=result.ir_version >= 4,
         initializers_stand_alone=result.ir_version >= 4,
-        weight={tensor.name: tensor for tensor in result.graph.initializer}.get,
     )
     raiser = Raiser(ground, expansions, written, memo=settings.memo)
     try:

@@ -16,12 +16,12 @@ from reducelower.model.constants import tensor_of
 from reducelower.model.graph import nodes_needed, read_by
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import opset_of, schema_in_force
+from reducelower.model.skeleton import LARGEST_CONSTANT
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.named import TYPES, as_value, bound, of_nothing
 from reducelower.rulebook.reading import Source
 from reducelower.rulebook.simplify import Simplified, Type, goal_of_cast, hand_on_names, types_of_outputs
-from reducelower.types.fold import LARGEST
 from reducelower.types.fold import evaluated as folded
 
 __all__ = ["BodyWriter", "Frame", "OwnOperator"]
@@ -282,7 +282,7 @@ class BodyWriter:
             result = folded(node, values, _COMPLETE)
         if node.op_type in _ONLY_IN_BODIES and values[0] is not None:
             result = np.asarray(_ONLY_IN_BODIES[node.op_type](values[0]))
-        most = LARGEST if result is not None and result.dtype == np.int64 else _LARGEST
+        most = LARGEST_CONSTANT if result is not None and result.dtype == np.int64 else _LARGEST
         most = max(most, *(value.size for value in values if value is not None))
         return None if result is None or result.size > most else result
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from onnx import NodeProto, TensorProto
 
 from reducelower.model.attributes import refuse_reference
-from reducelower.model.skeleton import LARGEST_KEPT
+from reducelower.model.skeleton import LARGEST_CONSTANT
 from reducelower.scope.ground import Ground
 from reducelower.scope.values import read_tensor
-from reducelower.types.fold import LARGEST
 from reducelower.types.known import Constant, Known
 from reducelower.types.model_graphs import KeyedGraph
 
@@ -71,10 +70,8 @@ class GraphView(KeyedGraph):
             ground.frozen.add(name)
         dims = tuple(tensor.dims[:])  # slicing to a list halves the time
         size = prod(dims)
-        if size > LARGEST:
+        if size > LARGEST_CONSTANT:
             return 0
-        if size > LARGEST_KEPT and not self.key:
-            tensor = ground.weight(name) or tensor
         if tensor.data_location == TensorProto.EXTERNAL:
             folder = ground.data_folder
             return 0 if folder is None else ground.values.number(read_tensor(tensor, folder))
@@ -87,7 +84,7 @@ class GraphView(KeyedGraph):
         attribute = node.attribute[0]
         refuse_reference(attribute)
         dims = {"value": attribute.t.dims, "sparse_value": attribute.sparse_tensor.dims}.get(attribute.name, ())
-        is_small = prod(dims) <= LARGEST
+        is_small = prod(dims) <= LARGEST_CONSTANT
         return self.ground.values.number_of_attribute(attribute, self.ground.data_folder) if is_small else 0
 
     # For the resolver

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-
-from onnx import TensorProto
 
 from reducelower.files import DataFolder
 from reducelower.model.names import Names
@@ -30,7 +27,6 @@ class Ground:
         initializers_stand_alone: whether an initializer need not be a graph input (IR version 4 and later).
         assumes_nonempty: whether no dimension is zero when the model runs.
         values: numbers of constant values, which other runs may share.
-        weight: returns an initializer of the main graph by name, if the model itself lacks its values.
         frozen: names of initializers whose defaults were used as constants.
         trusts_sizes: whether stated sizes were used where nodes leave them open.
         lacks_types: whether a question was about a value whose type the model does not state.
@@ -47,7 +43,6 @@ class Ground:
     initializers_stand_alone: bool
     assumes_nonempty: bool = False
     values: Values = field(default_factory=Values)
-    weight: Callable[[str], TensorProto | None] = lambda name: None
     frozen: set[str] = field(default_factory=set)
     trusts_sizes: bool = False
     lacks_types: bool = False

@@ -14,14 +14,12 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.model.attributes import value_of
+from reducelower.model.skeleton import LARGEST_CONSTANT
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
 
-__all__ = ["LARGEST", "SELECTING", "evaluated", "is_computable", "places"]
-
-LARGEST = 65_536
-"""The most elements of a folded constant."""
+__all__ = ["SELECTING", "evaluated", "is_computable", "places"]
 
 _SMALL, _EVALUATED = 256, 1024
 """The most elements that a cached computation reads, and the number of cached computations."""
@@ -54,7 +52,7 @@ def is_computable(node: NodeProto) -> bool:
 def _is_small(node: NodeProto, inputs: list[Array | None]) -> bool:
     if node.op_type == "Range":
         start, limit, delta = (float(value.reshape(-1)[0]) if value is not None else 0.0 for value in inputs)
-        return delta != 0 and abs((limit - start) / delta) <= LARGEST
+        return delta != 0 and abs((limit - start) / delta) <= LARGEST_CONSTANT
     place = _SIZES.get(node.op_type)
     if place is None:
         return True
@@ -65,7 +63,7 @@ def _is_small(node: NodeProto, inputs: list[Array | None]) -> bool:
     data = inputs[0]
     if node.op_type == "Tile" and data is not None:
         total *= data.size
-    return 0 <= total <= LARGEST
+    return 0 <= total <= LARGEST_CONSTANT
 
 
 def places(start: int, end: int, step: int, size: int) -> range:
@@ -124,7 +122,7 @@ def evaluated(node: NodeProto, inputs: list[Array | None], opset: int, place: in
     except Exception:
         # Any failure, by an invalid model or an unsupported operator, means that the value is not constant.
         return None
-    if result is None or result.size > LARGEST:
+    if result is None or result.size > LARGEST_CONSTANT:
         return None
     # Runtimes differ in how they print numbers.
     writes_numbers = result.dtype.kind in "OUS" and node.op_type in ("Cast", "CastLike")
@@ -156,7 +154,7 @@ def _evaluated(serialized: bytes, tensors: tuple[bytes, ...], opset: int) -> Arr
     model = ModelProto(ir_version=8, graph=graph)
     model.opset_import.add(version=opset)
     (result,) = ReferenceEvaluator(model).run(None, feeds)
-    return result if isinstance(result, np.ndarray) and result.size <= LARGEST else None
+    return result if isinstance(result, np.ndarray) and result.size <= LARGEST_CONSTANT else None
 
 
 _evaluated_once = lru_cache(_EVALUATED)(_evaluated)

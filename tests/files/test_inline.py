@@ -1,6 +1,7 @@
 """Weights of large files stay there."""
 
 import random
+from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
 
@@ -9,13 +10,15 @@ import onnx
 import pytest
 from onnx import AttributeProto, ModelProto, TensorProto, helper, numpy_helper
 
+from reducelower import ConversionError, convert_version
 from reducelower.batch import convert_file
 from reducelower.errors import UnreadableModelError
 from reducelower.files import LoadedModel, read_model, write_model
-from reducelower.files.inline import InlineWeights, Piece, lift, splice
+from reducelower.files.inline import InlineWeights, lift, splice
 from reducelower.model.wire import LENGTH, MalformedError, Window, varint
 from reducelower.options import Settings, Target
 from reducelower.pipeline.task import Task
+from tests.model.weighty import beside, four_bits, looked_up, with_weights
 
 LEAST = 256
 
@@ -56,19 +59,15 @@ def several() -> ModelProto:
 def lifted(path: Path, data: bytes) -> tuple[ModelProto, InlineWeights]:
     """The model in a file, and the weights that stayed there."""
     path.write_bytes(data)
-    weights = InlineWeights(path, FileIO(path))
-    return ModelProto.FromString(lift(weights, LEAST)), weights
-
-
-def joined(pieces: list[Piece], path: Path) -> bytes:
-    held = path.read_bytes()
-    return b"".join(piece if isinstance(piece, bytes) else held[piece.start : piece.stop] for piece in pieces)
+    weights = InlineWeights(FileIO(path), path)
+    light = lift(weights, LEAST)
+    return ModelProto.FromString(data if light is None else light), weights
 
 
 def written(path: Path, data: bytes) -> tuple[bytes, int]:
     """What comes of a model that is lifted and spliced, and how many weights stayed in the file."""
     model, weights = lifted(path, data)
-    return joined(splice(model.SerializeToString(), weights), path), len(weights.weights)
+    return weights.joined(splice(model.SerializeToString(), weights)), len(weights.weights)
 
 
 def test_large_initializers_stay_in_the_file(tmp_path: Path) -> None:
@@ -150,8 +149,8 @@ def test_what_protobuf_would_merge_comes_out_merged(tmp_path: Path, what: str, d
 
 def test_a_graph_in_parts_is_read_whole(tmp_path: Path) -> None:
     parts = field(7, field(5, HEAD + field(9, raw(1)))) + field(7, field(5, field(9, raw(2)) + HEAD))
-    with pytest.raises(MalformedError, match="in parts"):
-        lifted(tmp_path / "m.onnx", in_a_model(parts))
+    model = ModelProto.FromString(in_a_model(parts))
+    assert written(tmp_path / "m.onnx", in_a_model(parts)) == (model.SerializeToString(), 0)
 
 
 def test_moved_and_copied_references_are_written_and_dropped_ones_are_not(tmp_path: Path) -> None:
@@ -162,9 +161,9 @@ def test_moved_and_copied_references_are_written_and_dropped_ones_are_not(tmp_pa
         node = model.graph.node.add(op_type="Constant", output=["again"])
         node.attribute.add(name="value", type=AttributeProto.TENSOR, t=first)
         del model.graph.initializer[1:]
-    assert joined(splice(light.SerializeToString(), weights), tmp_path / "m.onnx") == whole.SerializeToString()
+    assert weights.joined(splice(light.SerializeToString(), weights)) == whole.SerializeToString()
     del light.graph.node[-1], whole.graph.node[-1]
-    assert joined(splice(light.SerializeToString(), weights), tmp_path / "m.onnx") == whole.SerializeToString()
+    assert weights.joined(splice(light.SerializeToString(), weights)) == whole.SerializeToString()
 
 
 def test_a_reference_cannot_be_forged(tmp_path: Path) -> None:
@@ -177,10 +176,49 @@ def test_a_reference_cannot_be_forged(tmp_path: Path) -> None:
     assert written(tmp_path / "m.onnx", data) == (data, 2)
 
 
+def heavy(model: ModelProto) -> ModelProto:
+    """The model with so large a weight that it is not parsed."""
+    model.graph.initializer.append(numpy_helper.from_array(np.zeros(1 << 22, np.float32), "unused"))
+    return model
+
+
+@pytest.mark.parametrize("target", [9, 13, 22])
+@pytest.mark.parametrize("make", [beside, four_bits, looked_up])
+def test_bytes_are_converted_as_if_all_were_parsed(make: Callable[[], ModelProto], target: int) -> None:
+    model = heavy(make())
+    data = model.SerializeToString()
+    assert lift(InlineWeights(data)) is not None
+    try:
+        expected = convert_version(model, target)
+    except ConversionError as refused:
+        with pytest.raises(ConversionError) as found:
+            convert_version(data, target)
+        assert str(found.value) == str(refused)
+    else:
+        assert convert_version(data, target) == expected.SerializeToString()
+
+
+def test_weights_that_change_are_parsed() -> None:
+    packed = TensorProto(name="w", data_type=TensorProto.INT4, dims=[1 << 13, 1 << 12], raw_data=bytes(1 << 24))
+    data = with_weights(
+        "g (float[1,8192] x) => (float[1,4096] y) <float s = {0.5}> { d = DequantizeLinear (w, s)  y = MatMul (x, d) }",
+        packed,
+        opset=21,
+    ).SerializeToString()
+    converted = ModelProto.FromString(convert_version(data, 19))
+    assert converted.graph.initializer[0].data_type == TensorProto.INT8
+    assert converted.graph.initializer[0].raw_data == bytes(1 << 25)
+
+
+@pytest.mark.parametrize("cut", [1, 100, 20_000])
+def test_bytes_that_end_early_are_no_model(cut: int) -> None:
+    with pytest.raises(UnreadableModelError):
+        convert_version(heavy(several()).SerializeToString()[:-cut], 13)
+
+
 def large(path: Path) -> ModelProto:
     """A model of a file so large that its weights stay there."""
-    model = several()
-    model.graph.initializer.append(numpy_helper.from_array(np.zeros(1 << 22, np.float32), "unused"))
+    model = heavy(several())
     path.write_bytes(model.SerializeToString())
     return model
 

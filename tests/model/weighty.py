@@ -17,14 +17,6 @@ def weight(name: str, *shape: int, dtype: type = np.float32) -> TensorProto:
     return numpy_helper.from_array(np.random.default_rng(11).normal(size=shape).astype(dtype), name)
 
 
-def removed() -> ModelProto:
-    """One weight is read by what remains; axes and the sizes of a shape come and go."""
-    return with_weights(
-        "g (float[2,64] x) => (float[2,1] y) <int64[1] one = {1}> { z = MatMul (x, w)  y = ReduceL2 (z, one) }",
-        weight("w", 64, 128),
-    )
-
-
 def looked_up() -> ModelProto:
     """Axes that are looked up in a table, which is as large as a weight."""
     table = np.zeros(4000, np.int64)
@@ -62,17 +54,4 @@ def beside() -> ModelProto:
     model.training_info.add().initialization.name = "nothing"
     annotation = model.graph.quantization_annotation.add(tensor_name="z")
     annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="w")
-    return model
-
-
-def inside() -> ModelProto:
-    """Weights of the main graph that branches read, and weights of their own."""
-    model = with_weights(
-        "g (bool c, float[2,64] x) => (float[2,1] y) <int64[1] one = {1}> { h = If (c) "
-        "<then_branch = t () => (float[2,64] p) { p = MatMul (x, w) }, else_branch = e () => (float[2,64] q) "
-        "{ q = Identity (x) }>  y = ReduceMean (h, one) }",
-        weight("w", 64, 64),
-        weight("unread", 5000),
-    )
-    model.graph.node[0].attribute[0].g.initializer.append(weight("own", 100))
     return model
