@@ -82,7 +82,7 @@ def _treatment(crossing: Crossing) -> str:
         return "rewritten at"
     if crossing.moves:
         return "input to attribute at"
-    if crossing.unhandled_meaning:
+    if any(row.refuse and not row.occasion.guard for row in crossing.rules.rows):
         return "refused at"
     return "as far as the older version says it at"
 

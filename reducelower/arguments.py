@@ -113,7 +113,7 @@ def _kinds() -> Mapping[str, _Kind]:
             return False
 
     def is_book(value: Any) -> bool:
-        from reducelower.rulebook import shipped_books  # most conversions need no rule
+        from reducelower.rulebook.reading import shipped_books  # most conversions need no rule
 
         return hasattr(value, "rules") or Path(value).is_dir() or value in shipped_books()
 

@@ -6,15 +6,12 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from onnx import NodeProto
-
 from reducelower.adapters import ops
 from reducelower.adapters.decompose import beside_rules
 from reducelower.adapters.registry import Crossing, crossings
-from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import schema, versions
-from reducelower.rulebook.boundaries import BoundaryRule, shipped
-from reducelower.rulebook.reading import Source
+from reducelower.rulebook.boundaries import shipped
+from reducelower.rulebook.reading import texts
 
 __all__ = ["Boundary", "boundaries"]
 
@@ -60,14 +57,14 @@ def _introduction(op_type: str, first: int) -> Boundary:
     if are_for_some and not others:
         sentences.append("all else is refused" if rules else f"refused: opset {first - 1} does not have it")
     origin = "text" if rules else others[0][0] if others else "schemas"
-    return Boundary(f"{first} to {first - 1}", origin, "; ".join(sentences), "\n\n".join(_written(rules)))
+    return Boundary(f"{first} to {first - 1}", origin, "; ".join(sentences), "\n\n".join(texts(rules)))
 
 
 def _boundary(crossing: Crossing) -> Boundary:
     far = (crossing.boundary, crossing.boundary - 1)
     way = "{} to {}".format(*(far if crossing.down else reversed(far)))
     rules, rows = crossing.rules
-    text = "\n\n".join(_written(rules))
+    text = "\n\n".join(texts(rules))
     sentences = _shortened([rule.source.function.doc_string for rule in rules] + [row.why for row in rows])
     if crossing.rewrite is not None:
         lines = (crossing.rewrite.__doc__ or "").strip().splitlines()
@@ -86,36 +83,8 @@ _MOST_SENTENCES = 3
 """Most rules of a boundary that the table names; of more it names one."""
 
 
-def _written(rules: Iterable[BoundaryRule]) -> Iterator[str]:
-    """The text of rules, and of the helpers that they use."""
-    helpers: dict[str, Source] = {}
-    for rule in rules:
-        yield "\n".join(rule.source.lines[rule.source.first - 1 :])
-        waiting = [rule.source]
-        while waiting:
-            for name in _called(waiting.pop().function.node):
-                if name in rule.helpers and name not in helpers:
-                    helpers[name] = rule.helpers[name]
-                    waiting.append(helpers[name])
-    for helper in helpers.values():
-        yield "\n".join(helper.lines[helper.first - 1 :])
-
-
-def _called(nodes: Iterable[NodeProto]) -> Iterator[str]:
-    """The operators of nodes, including those in their subgraphs and the steps of a Fold."""
-    for node in nodes:
-        yield node.op_type
-        for attribute in node.attribute:
-            if attribute.name == "step":
-                yield attribute.s.decode()
-        for _, _, graph in subgraphs(node):
-            yield from _called(graph.node)
-
-
 def _derived(crossing: Crossing) -> str:
     """The changes that follow from the schemas."""
-    if crossing.unhandled_meaning:
-        return f"refused: {crossing.unhandled_meaning}"
     moved = "input to attribute" if crossing.down else "attribute to input"
     sentences = [f"{move.attribute}: {moved}" for move in crossing.moves]
     sentences += [f"{name} is dropped if it has no effect" for name in sorted(crossing.gone)]

@@ -55,6 +55,7 @@ def rules(operator: str | None, book_name: str, folder: str | None) -> int:
     """
     from reducelower.adapters.catalogue import boundaries
     from reducelower.rulebook import load_book
+    from reducelower.rulebook.reading import texts
 
     book = load_book(folder or book_name)
     if folder:
@@ -66,9 +67,7 @@ def rules(operator: str | None, book_name: str, folder: str | None) -> int:
     if operator is None:
         result(*columns((rule.name, rule.element_types, rule.identity) for rule in shown_rules))
     else:
-        from onnx.printer import to_text
-
-        result(*(to_text(rule.function) for rule in shown_rules))
+        result(*texts(shown_rules))
         result(*columns((each.way, each.origin, each.says) for each in at_boundaries))
         result(*(f"\n# {each.way}\n\n{each.text}" for each in at_boundaries if each.text))
     return 0

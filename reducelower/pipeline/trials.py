@@ -65,7 +65,7 @@ def try_expansion(book: RuleBook, op_type: str, kinds: Collection[str] = ()) -> 
     rules = book.rules(op_type)
     forms = list(_forms(op_type, max(rule.opset for rule in rules)))
     for rule in rules:
-        for element_type in rule_types(rule.function, defs.get_schema(op_type, rule.opset)):
+        for element_type in rule_types(rule.source, defs.get_schema(op_type, rule.opset)):
             is_asked = not kinds or element_type_name(element_type) in kinds
             if is_asked and book.find(op_type, element_type, rule.claim.without) is rule:
                 # The meaning of an attribute may depend on whether the data are floats, as for Mod.

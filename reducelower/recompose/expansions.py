@@ -113,7 +113,7 @@ class Expansions:
                 if rule is None or id(rule) in seen or (self._ops is not None and op_type not in self._ops):
                     continue
                 seen.add(id(rule))
-                if _UNCHANGING.intersection(node.op_type for node in rule.function.node) <= set(present):
+                if rule.operators & _UNCHANGING <= set(present):
                     yield book, rule, by_hand
 
 
@@ -218,7 +218,7 @@ def _with_count(book: RuleBook, rule: Rule, element_type: int) -> RuleBook:
     function.attribute.remove(_COUNT)
     value = helper.make_tensor(_COUNT, element_type, (), [_NUMBER])
     function.attribute_proto.append(helper.make_attribute(_COUNT, value))
-    return RuleBook(book.name, functions=[function], trusted=True)
+    return RuleBook(book.name, functions=[function], trusted=True, helpers=rule.helpers)
 
 
 # Expanded nodes as an expression

@@ -17,8 +17,7 @@ from onnx import AttributeProto, NodeProto, helper, numpy_helper
 
 from reducelower.model.numbers import Array
 from reducelower.rulebook.book import load_composites
-from reducelower.rulebook.helpers import Helpers
-from reducelower.rulebook.reading import Source
+from reducelower.rulebook.reading import Helpers, Source
 
 __all__ = [
     "AXES",

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reducelower.errors import RuleError
-    from reducelower.rulebook.book import Rule, RuleBook, bind, load_book, shipped_books
+    from reducelower.rulebook.book import Rule, RuleBook, load_book, shipped_books
 
-__all__ = ["Rule", "RuleBook", "RuleError", "bind", "load_book", "shipped_books"]
+__all__ = ["Rule", "RuleBook", "RuleError", "load_book", "shipped_books"]
 
 
 def __getattr__(name: str) -> Any:

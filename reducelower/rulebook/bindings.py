@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from onnx import AttributeProto, FunctionProto, TensorProto, defs, helper
+from onnx import FunctionProto, TensorProto, defs
 
-from reducelower.errors import RuleError
+from reducelower.errors import RefusedError
 from reducelower.model.numbers import whole_range
 from reducelower.numerics.formats import FORMATS
+from reducelower.rulebook.reading import Source
 
-__all__ = ["ANY", "AXES", "BINDINGS", "CLASSES", "SUPPORTED", "Axes", "Claim", "binding", "binding_type", "claim_of"]
+__all__ = ["ANY", "AXES", "BINDINGS", "CLASSES", "SUPPORTED", "Axes", "Claim", "chosen", "claim_of", "is_stashed"]
 
 ANY = ""
 """The class of a rule for every element type."""
@@ -67,24 +68,27 @@ class Claim:
         return self.types is None or other.types is None or bool(self.types & other.types)
 
 
-@cache
-def claim_of(overload: str) -> Claim:
-    """Read an overload, such as ``float, double`` or ``float16, bfloat16 without float``.
+def claim_of(source: Source) -> Claim:
+    """What a function is for, by its overload, such as ``float, double`` or ``float16, bfloat16 without float``.
 
     Raises:
-        ValueError: it names an unknown class of element types; the message is that name.
+        RuleError: it names an unknown class of element types.
     """
-    types, _, without = overload.partition(" without ")
-    return Claim(_types_of(types) if types.strip() else None, _types_of(without) if without else frozenset())
+    try:
+        return _claim(source.function.overload)
+    except KeyError as error:
+        reason = f"unknown class of element types {error} (known: {', '.join(CLASSES)})"
+        raise source.error(reason, "overload") from None
+
+
+@cache
+def _claim(overload: str) -> Claim:
+    types, _, without = (part.strip() for part in overload.partition(" without "))
+    return Claim(_types_of(types) if types else None, _types_of(without) if without else frozenset())
 
 
 def _types_of(names: str) -> frozenset[int]:
-    types: frozenset[int] = frozenset()
-    for name in (part.strip() for part in names.split(",")):
-        if name not in CLASSES:
-            raise ValueError(name)
-        types |= CLASSES[name]
-    return types
+    return frozenset().union(*(CLASSES[name.strip()] for name in names.split(",")))
 
 
 def _range(element_type: int) -> tuple[int, int] | tuple[float, float]:
@@ -132,7 +136,7 @@ class Axes:
             return list(range(axis, 0))
         first, known_rank = self.first if self.first is not None else axis, rank()
         if not -known_rank <= first < known_rank and self.first is None:
-            raise RuleError(f"its axis {axis} is out of range for rank {known_rank}")
+            raise RefusedError(f"its axis {axis} is out of range for rank {known_rank}", "correct the model")
         return list(range(first - known_rank, 0))
 
 
@@ -140,13 +144,17 @@ AXES = {"trailing_axes": Axes(), "single_axis": Axes(alone=True), "spatial_axes"
 """Axes by binding name: from ``axis`` on, that one alone, or all after batch and channels."""
 
 
-def binding(name: str, element_type: int) -> AttributeProto:
-    """A binding as the attribute of a node: a scalar tensor of that element type."""
-    return helper.make_attribute(name, helper.make_tensor(name, element_type, (), [BINDINGS[name][element_type]]))
-
-
-def binding_type(function: FunctionProto, element_type: int, stash_type: int = TensorProto.FLOAT) -> int:
-    """The element type of a function's bindings: that of the data, or the one to which the function casts it."""
+def is_stashed(function: FunctionProto) -> bool:
+    """Whether a function casts its data to the element type that ``stash_type`` names, in which it then computes."""
     casts = (node for node in function.node if node.op_type == "Cast" and node.input[0] == function.input[0])
-    is_cast = any(attribute.ref_attr_name == "stash_type" for node in casts for attribute in node.attribute)
-    return stash_type if is_cast else element_type
+    return any(attribute.ref_attr_name == "stash_type" for node in casts for attribute in node.attribute)
+
+
+def chosen(helpers: Sequence[Source], element_type: int | None) -> Source | None:
+    """The definition of a helper for an element type: that for the fewest types."""
+    claims = ((claim_of(each), each) for each in helpers)
+    fitting = [(claim.order, at, each) for at, (claim, each) in enumerate(claims) if claim.holds(element_type, _NONE)]
+    return min(fitting)[2] if fitting else None
+
+
+_NONE = frozenset[int]()

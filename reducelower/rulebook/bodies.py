@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, helper
+from onnx import FunctionProto, GraphProto, NodeProto, helper
 
-from reducelower.errors import RefusedError, RuleError
-from reducelower.model.attributes import attribute_of, copy_marks, value_of
+from reducelower.model.attributes import copy_marks
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import opset_of
 from reducelower.rulebook.asked import Asked
-from reducelower.rulebook.bindings import AXES
-from reducelower.rulebook.book import Rule, bind
+from reducelower.rulebook.reading import Helpers, Written
 from reducelower.rulebook.simplify import Simplified
 from reducelower.rulebook.specializing import specialized
 from reducelower.scope.body import AnyScope, BodyScope
@@ -22,43 +20,16 @@ from reducelower.types.borders import carried
 __all__ = ["instantiate", "instantiate_function", "write_out"]
 
 
-def instantiate(rule: Rule, node: NodeProto, scope: Scope) -> list[NodeProto]:
+def instantiate(rule: Written, node: NodeProto, scope: Scope) -> list[NodeProto]:
     """The nodes of a rule's body that replace a node, at the rule's opset version."""
-    bound: dict[str, AttributeProto] = {}
-    if rule.bindings:
-        stash = _known_attribute(node, "stash_type", TensorProto.FLOAT)
-        bound.update(bind(rule, scope.needed_element_type(node.input[0]), stash))
-    for name in rule.axes:
-        bound[name] = helper.make_attribute(name, _axes(name, node, scope), attr_type=AttributeProto.INTS)
-    return instantiate_function(rule.function, node, scope, rule.opset, bound)
-
-
-def _axes(name: str, node: NodeProto, scope: Scope) -> list[int]:
-    """The axes of a binding for a node; refused if they depend on an unknown rank."""
-    axis = _known_attribute(node, "axis", -1)
-    try:
-        return AXES[name].of(axis, lambda: scope.needed_rank(node.input[0]))
-    except RuleError as error:
-        raise RefusedError(error.reason, "correct the model") from None
-
-
-def _known_attribute(node: NodeProto, name: str, default: int) -> int:
-    """An attribute that the body depends on; refused if it refers to one of the enclosing function."""
-    attribute = attribute_of(node, name)
-    if attribute is not None and attribute.ref_attr_name:
-        raise RefusedError(f"its {name} is an attribute of the function around it", "inline the function first")
-    return int(value_of(node, name, default))
+    return instantiate_function(rule.function, node, scope, rule.opset, rule.helpers)
 
 
 def instantiate_function(
-    function: FunctionProto,
-    node: NodeProto,
-    scope: Scope,
-    opset: int,
-    bound: Mapping[str, AttributeProto] | None = None,
+    function: FunctionProto, node: NodeProto, scope: Scope, opset: int, helpers: Helpers | None = None
 ) -> list[NodeProto]:
-    """The nodes of a function body that replace a node; `bound` are attributes that the engine gives."""
-    body = specialized(function, {}, Asked(function, node, scope, opset), bound=bound, is_general=True)
+    """The nodes of a function body that replace a node."""
+    body = specialized(function, helpers or {}, Asked(function, node, scope, opset), is_general=True)
     return _Instance(function, body, node, scope).nodes()
 
 

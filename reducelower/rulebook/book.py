@@ -4,88 +4,72 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from onnx import AttributeProto, FunctionProto, TensorProto, defs
+from onnx import FunctionProto, defs
 
 from reducelower.errors import RuleError
-from reducelower.model.schemas import element_type_name, opset_of
 from reducelower.model.text import did_you_mean
-from reducelower.rulebook.bindings import ANY, AXES, BINDINGS, Claim, binding, binding_type, claim_of
-from reducelower.rulebook.helpers import Helpers, with_helpers_inlined
-from reducelower.rulebook.reading import HELPERS, NOWHERE, SUFFIX, VERSIONS, Place, Source, home, read_rules
-from reducelower.rulebook.validation import check_helper, check_overload, validate
+from reducelower.rulebook.bindings import ANY, Claim, claim_of
+from reducelower.rulebook.reading import (
+    HELPERS,
+    SUFFIX,
+    VERSIONS,
+    Helpers,
+    Place,
+    Source,
+    Written,
+    by_name,
+    home,
+    read_helpers,
+    read_rules,
+    shipped_books,
+)  # fmt: skip
+from reducelower.rulebook.validation import validate
 
-__all__ = [
-    "Rule",
-    "RuleBook",
-    "bind",
-    "load_book",
-    "load_composites",
-    "load_forms",
-    "shipped_books",
-    "shipped_helpers",
-]
+__all__ = ["Rule", "RuleBook", "load_book", "load_composites", "load_forms", "shipped_books", "shipped_helpers"]
 
 _EXTENDS = {"core": "stable"}
 """Shipped book, and the book it falls back to for operators without a rule of its own."""
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rule(Written):
     """A function that replaces an operator, for some element types.
 
     Attributes:
-        name: book and operator, such as ``stable/ReduceL2``.
-        function: the function with helpers inlined; inputs and outputs are those of the operator, in the schema's
-            order, and attributes have the operator's names.
-        opset: default-domain opset version of the body.
-        element_types: what the rule is for, as in the function's `overload`; empty for every type.
-        bindings: names of the attributes that the engine provides with `bind`.
-        axes: names of the attributes for axes of a node, which depend on its rank.
-        needs_element_type: whether the element type of the data is needed to choose this rule or to bind its
-            attributes.
-        place: where the rule is written.
+        needs_element_type: whether the element type of the data is needed to choose this rule.
     """
 
-    name: str
-    function: FunctionProto = field(repr=False)
-    opset: int
-    element_types: str = ANY
-    bindings: tuple[str, ...] = ()
-    axes: tuple[str, ...] = ()
     needs_element_type: bool = False
-    place: Place = NOWHERE
+
+    @property
+    def name(self) -> str:
+        """Book and operator, such as ``stable/ReduceL2``."""
+        return f"{self.book}/{self.function.name}"
+
+    @property
+    def element_types(self) -> str:
+        """What the rule is for, as in the function's `overload`; empty for every type."""
+        return self.function.overload
 
     @property
     def claim(self) -> Claim:
         """What the rule is for."""
-        return claim_of(self.element_types)
+        return claim_of(self.source)
+
+    @property
+    def place(self) -> Place:
+        """Where the rule is written."""
+        return self.source.place
 
     @property
     def identity(self) -> str:
         """The first line of its doc string, which states the rule in one line."""
         return (self.function.doc_string.strip().splitlines() or [""])[0]
-
-
-def bind(rule: Rule, element_type: int | None, stash_type: int = TensorProto.FLOAT) -> dict[str, AttributeProto]:
-    """The attributes that a rule's body needs for a node: scalar tensors of the type in which it computes.
-
-    Raises:
-        RuleError: the element type is unknown or has no such value (an integer has no smallest power of two).
-    """
-    if not rule.bindings:
-        return {}
-    if element_type is None:
-        raise RuleError(f"{rule.name} needs the element type of its data for {', '.join(rule.bindings)}")
-    bound = binding_type(rule.function, element_type, stash_type)
-    for name in rule.bindings:
-        if bound not in BINDINGS[name]:
-            raise RuleError(f"{rule.name} needs {name!r}, which {element_type_name(bound)} does not have")
-    return {name: binding(name, bound) for name in rule.bindings}
 
 
 class RuleBook:
@@ -195,16 +179,14 @@ class RuleBook:
         if not sources:
             return self._extends.rules(op_type) if self._extends else ()
         sources = [source.written_for(each) for source in sources for each in source.function.overload.split(";")]
-        for source in sources:
-            check_overload(source)
-        sources = [each for source in sources for each in with_helpers_inlined(source, helpers)]
         for at, source in enumerate(sources):
+            claim = claim_of(source)
             if not self._trusted:
-                validate(source, op_type)
-            claim = claim_of(source.function.overload)
-            if any(claim.clashes(claim_of(other.function.overload)) for other in sources[:at]):
+                validate(source, op_type, helpers)
+            if any(claim.clashes(claim_of(other)) for other in sources[:at]):
                 raise source.error(f"a second rule for the element types {source.function.overload!r}", "overload")
-        rules = [self._rule(source, alone=len(sources) == 1) for source in sources]
+        is_alone = len(sources) == 1 and sources[0].function.overload == ANY
+        rules = [Rule(source, helpers, self.name, not is_alone) for source in sources]
         return tuple(sorted(rules, key=lambda rule: rule.claim.order))
 
     def written(self, op_type: str) -> tuple[list[Source], Helpers]:
@@ -212,37 +194,15 @@ class RuleBook:
         sources = list(self._given.get(op_type, ()))
         if op_type in self._files:
             sources += read_rules(self._files[op_type])
-        helpers = dict(self._helpers)
-        own = _by_name(source for source in sources if _is_helper(source, op_type, sources))
-        helpers.update(own)
-        for source in (source for definitions in own.values() for source in definitions):
-            check_helper(source, helpers)
-        rules = [source for source in sources if source.function.name not in own]
-        return rules, helpers
+        own = by_name(source for source in sources if _is_helper(source, op_type, sources))
+        return [source for source in sources if source.function.name not in own], {**self._helpers, **own}
 
     @cached_property
     def _helpers(self) -> Helpers:
         """The helper functions for the book's rules: those of the package and of the folder."""
-        helpers = dict(shipped_helpers() if self._given_helpers is None else self._given_helpers)
-        path = None if self.directory is None else self.directory / f"{HELPERS}{SUFFIX}"
-        if path is not None and path.is_file():
-            helpers.update(_read_helpers(path, helpers))
-        return helpers
-
-    def _rule(self, source: Source, alone: bool) -> Rule:
-        function = source.function
-        bindings = tuple(name for name in function.attribute if name in BINDINGS)
-        axes = tuple(name for name in function.attribute if name in AXES)
-        return Rule(
-            name=f"{self.name}/{function.name}",
-            function=function,
-            opset=opset_of(function),
-            element_types=function.overload,
-            bindings=bindings,
-            axes=axes,
-            needs_element_type=bool(bindings) or not alone or function.overload != ANY,
-            place=source.place,
-        )
+        shared = shipped_helpers() if self._given_helpers is None else self._given_helpers
+        own = {} if self.directory is None else read_helpers(self.directory)
+        return {**shared, **own}
 
 
 def load_book(name: str | os.PathLike[str]) -> RuleBook:
@@ -271,30 +231,14 @@ _COMPOSITES = ("composites", "lookalikes")
 def load_composites() -> tuple[RuleBook, ...]:
     """The forms of normalizations and activations, and of look-alikes; they share helpers."""
     folder = home() / "forms"
-    helpers = _read_helpers(folder / _COMPOSITES[0] / f"{HELPERS}{SUFFIX}")
+    helpers = read_helpers(folder / _COMPOSITES[0])
     return tuple(RuleBook(f"forms/{name}", folder / name, trusted=True, helpers=helpers) for name in _COMPOSITES)
 
 
 @cache
 def shipped_helpers() -> Helpers:
     """The helper functions for every rule."""
-    return _read_helpers(home() / f"{HELPERS}{SUFFIX}")
-
-
-def _read_helpers(path: Path, others: Iterable[str] = ()) -> Helpers:
-    """The functions of a file of helpers, which may use each other and the `others`."""
-    sources = read_rules(path)
-    helpers = _by_name(sources)
-    for source in sources:
-        check_helper(source, {*helpers, *others})
-    return helpers
-
-
-def _by_name(sources: Iterable[Source]) -> dict[str, list[Source]]:
-    by_name: dict[str, list[Source]] = {}
-    for source in sources:
-        by_name.setdefault(source.function.name, []).append(source)
-    return by_name
+    return read_helpers(home())
 
 
 def _is_helper(source: Source, op_type: str, sources: Iterable[Source]) -> bool:
@@ -306,12 +250,6 @@ def _is_helper(source: Source, op_type: str, sources: Iterable[Source]) -> bool:
     if name == op_type or defs.has(name, domain=""):
         return False
     return any(node.op_type == name for other in sources for node in other.function.node)
-
-
-@cache
-def shipped_books() -> frozenset[str]:
-    """The names of the books that come with the package."""
-    return frozenset(path.name for path in home().iterdir() if path.name != VERSIONS and any(path.glob(f"*{SUFFIX}")))
 
 
 @cache

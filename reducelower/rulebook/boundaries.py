@@ -21,25 +21,34 @@ from onnx import FunctionProto, NodeProto
 from reducelower.errors import RefusedError, RuleError
 from reducelower.model.attributes import drop_attribute, set_attribute
 from reducelower.model.graph import read_by
-from reducelower.model.schemas import opset_of, schema, schema_in_force, versions
+from reducelower.model.schemas import schema, schema_in_force, versions
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bodies import write_out
 from reducelower.rulebook.guards import check_guard, evaluated, filled, read_as_constants, terms, value_of
-from reducelower.rulebook.own_operators import reason_and_hint
-from reducelower.rulebook.reading import HELPERS, SUFFIX, VERSIONS, Place, Source, home, read_rules
+from reducelower.rulebook.own_operators import ITS_BODY, reason_and_hint
+from reducelower.rulebook.reading import (
+    HELPERS,
+    SUFFIX,
+    VERSIONS,
+    Helpers,
+    Place,
+    Written,
+    by_name,
+    home,
+    read_helpers,
+    read_rules,
+)  # fmt: skip
 from reducelower.rulebook.specializing import specialized, with_all
 from reducelower.scope.body import AnyScope
 
 __all__ = [
-    "ITS_BODY", "NO_CANDIDATES", "OPERATORS", "Boundaries", "BoundaryRule", "Candidates", "ItsBody", "Occasion", "Row",
+    "NO_CANDIDATES", "OPERATORS", "Boundaries", "BoundaryRule", "Candidates", "ItsBody", "Occasion", "Row",
     "boundaries_of", "first_that_holds", "shipped",
 ]  # fmt: skip
 
 Way: TypeAlias = Literal["below", "from", "absent", "lacking"]
 
 ROWS = "attributes.toml"
-
-ITS_BODY = "ItsBody"
 
 _OCCASION = re.compile(r"(below|from|absent|lacking)(?: (?:as of )?(\w+))?(?: if (.+))?", re.DOTALL)
 OPERATORS = "# operators: "
@@ -143,24 +152,16 @@ class ItsBody(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BoundaryRule:
-    """A rule as written: the function, its occasion, and the helpers it may call."""
+class BoundaryRule(Written):
+    """A rule for a boundary: when it is tried, and the list of the places of applied rules, if one is kept."""
 
-    source: Source
-    occasion: Occasion
-    helpers: Mapping[str, Source] = field(repr=False)
-    book: str = ""
+    occasion: Occasion = field(kw_only=True)
     applied: list[Place] | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def opset(self) -> int:
-        """The opset version of its body."""
-        return opset_of(self.source.function)
 
     @cached_property
     def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names that the rule gives to inputs and outputs."""
-        return tuple(self.source.function.input), tuple(self.source.function.output)
+        return tuple(self.function.input), tuple(self.function.output)
 
     def read_version(self, op_type: str) -> int:
         """The version of the operator that a rule for 'absent' expects; 0 for any."""
@@ -242,7 +243,7 @@ class Boundaries:
         applied: the places of the rules that were applied; None for the package's rules, which outlast runs.
     """
 
-    def __init__(self, folder: Path, helpers: Mapping[str, Source], *, name: str = "", domain: str = "") -> None:
+    def __init__(self, folder: Path, helpers: Helpers, *, name: str = "", domain: str = "") -> None:
         """Find the files, by their names or by the operators that their first lines name.
 
         Args:
@@ -300,11 +301,9 @@ class Boundaries:
         return rows_of
 
     @cached_property
-    def helpers(self) -> Mapping[str, Source]:
+    def helpers(self) -> Helpers:
         """The helper functions for all rules of the folder."""
-        path = self.folder / f"{HELPERS}{SUFFIX}"
-        own = {source.function.name: source for source in read_rules(path)} if path.is_file() else {}
-        return {**self._given_helpers, **own}
+        return {**self._given_helpers, **read_helpers(self.folder)}
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -348,18 +347,13 @@ class Boundaries:
 
     def _read(self, path: Path, op_type: str) -> Iterable[BoundaryRule]:
         sources = read_rules(path)
-        helpers = {**self.helpers, **{source.function.name: source for source in sources if _is_helper(source)}}
-        for source in sources:
-            if _is_helper(source):
-                continue
+        helpers = {**self.helpers, **by_name(source for source in sources if not source.function.overload)}
+        for source in (source for source in sources if source.function.overload):
             try:
-                yield BoundaryRule(source, Occasion.of(source.function.overload), helpers, self.name, self.applied)
+                occasion = Occasion.of(source.function.overload)
+                yield BoundaryRule(source, helpers, self.name, occasion=occasion, applied=self.applied)
             except ValueError as error:
                 raise source.error(str(error), "overload") from None
-
-
-def _is_helper(source: Source) -> bool:
-    return not source.function.overload
 
 
 _IN_A_ROW: Mapping[str, tuple[type, str]] = {

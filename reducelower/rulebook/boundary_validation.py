@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
-
-from onnx import NodeProto, defs
+from onnx import defs
 
 from reducelower.errors import RuleError
 from reducelower.model.schemas import is_runtime_name, schema, versions
 from reducelower.rulebook.bindings import BINDINGS
-from reducelower.rulebook.boundaries import ITS_BODY, OPERATORS, Boundaries, BoundaryRule, Occasion, Row
+from reducelower.rulebook.boundaries import OPERATORS, Boundaries, BoundaryRule, Occasion, Row
 from reducelower.rulebook.guards import asked_in, what_is_wrong
-from reducelower.rulebook.named import TYPES
-from reducelower.rulebook.own_operators import OWN_OPERATORS
 from reducelower.rulebook.reading import Source
 from reducelower.rulebook.validation import Body, declared
 
 __all__ = ["check_boundaries"]
 
-_COMPLETE = 18
-"""Bodies for older opset versions may use operators of this one to compute constants, and CastLike in place of Cast."""
-
 _RETYPED = 13
 """The opset version of bodies for lacking element types, the same as that of the casts around other nodes."""
-
-_VALUES = frozenset({*BINDINGS, "of_nothing", "target"})
-"""Values that a body has without computing them."""
-
-_FORMS = {**OWN_OPERATORS, ITS_BODY: OWN_OPERATORS["Refuse"]}
-del _FORMS["Self"]
 
 
 def check_boundaries(book: Boundaries) -> None:
@@ -91,9 +77,7 @@ def _schemas(op_type: str) -> list[defs.OpSchema]:
 
 
 def _check_rule(op_type: str, rule: BoundaryRule, domain: str) -> None:
-    source, function = rule.source, rule.source.function
-    header = set(declared(function))
-    values = header | _VALUES
+    source, function, header = rule.source, rule.function, declared(rule.function)
     try:
         _check_occasion(op_type, rule.occasion, domain)
     except RuleError as error:
@@ -105,23 +89,19 @@ def _check_rule(op_type: str, rule: BoundaryRule, domain: str) -> None:
         raise source.error(
             f"a body for an element type that is lacking is written for opset {_RETYPED}", "opset_import"
         )
-    if domain:
-        if not rule.opset:
-            raise source.error("a rule says for which opset version its body is written", "opset_import")
-        absent = op_type if rule.occasion.way == "absent" else ""
-        _Body(source, header, values, rule.helpers, absent, domain).check()
-        return
+    if domain and not rule.opset:
+        raise source.error("a rule says for which opset version its body is written", "opset_import")
     stated = _attributes(op_type)
     for name in function.attribute:
-        if stated and name not in stated | _VALUES:
+        if stated and name not in stated and name not in BINDINGS:
             raise source.error(f"{name!r} is no attribute of {op_type}, and the header gives it no value", name)
-    if rule.book:
+    if rule.book and not domain:
         _check_signature(source, op_type)
-    is_for_all = rule.occasion == Occasion("absent", "", "")
-    body = _Body(source, stated | header, values, rule.helpers, op_type if is_for_all else "")
+    is_absent = rule.occasion.way == "absent" if domain else rule.occasion == Occasion("absent", "", "")
+    body = Body(source, rule.helpers, {*stated, *header}, op_type if is_absent else "", domain)
     for text in filter(None, (rule.occasion.guard, *asked_in(function.doc_string))):
-        body.check_question(text, {*function.input, *function.output}, "overload")
-    body.check()
+        body.check_question(text, "overload")
+    body.check(function.output[:1])  # the guard excludes nodes with other outputs
 
 
 def _check_signature(source: Source, op_type: str) -> None:
@@ -132,71 +112,3 @@ def _check_signature(source: Source, op_type: str) -> None:
     ):
         if len(names) > most:
             raise source.error(f"{op_type} has {most} {what}, the rule has {len(names)}", op_type)
-
-
-@dataclass(frozen=True)
-class _Body(Body):
-    """The body of a rule, or of a helper that it calls.
-
-    Attributes:
-        attributes: the names of attributes that it may refer to, of the operator and of all headers so far.
-        absent: the operator, if the body may use neither ``Self`` nor anything of its domain.
-        domain: the domain of the operator, if it is a vendor's.
-        callers: the helpers that lead to this one.
-    """
-
-    helpers: Mapping[str, Source] = field(default_factory=dict)
-    absent: str = ""
-    domain: str = ""
-    callers: tuple[str, ...] = ()
-
-    def check(self) -> set[str]:
-        defined = super().check()
-        if (name := self.source.function.output[0]) not in defined:  # its guard excludes nodes with other outputs
-            raise self.source.error(f"nothing gives the output {name!r}", name)
-        return defined
-
-    def check_question(self, text: str, operands: Collection[str], word: str) -> None:
-        # No schema says which attributes an operator of a vendor has.
-        if not self.domain and (problem := what_is_wrong(text, operands, self.attributes)):
-            raise self.source.error(problem, word)
-
-    def _refers_to_something(self, name: str, defined: Collection[str]) -> bool:
-        return name in {*self.attributes, *defined, *TYPES}
-
-    def _check_node(self, node: NodeProto, word: str, newest: int = 0) -> None:
-        if node.domain not in ("", self.domain):
-            raise self.source.error(f"a rule does not write operators of {node.domain}", word)
-        if self.domain and self.absent and (node.domain or node.op_type == "Self"):
-            raise self.source.error(f"a rule for 'absent' leaves nothing of {self.domain}", word)
-        if self.domain and node.op_type == ITS_BODY:
-            raise self.source.error(f"no schema says what an operator of {self.domain} is made of", word)
-        if node.domain:
-            return
-        if node.op_type == "Self" and self.absent:
-            raise self.source.error(f"the target lacks {self.absent}, so there is no Self", word)
-        if node.op_type in self.helpers:
-            self._check_call(node, word)
-        elif node.op_type in _FORMS:
-            _, fewest, most, needs, allows = _FORMS[node.op_type]
-            self._check_form(node, word, fewest, most, needs, allows)
-            for attribute in node.attribute:
-                text = attribute.s.decode()
-                for asked in [text] if node.op_type == "Answer" else asked_in(text):
-                    self.check_question(asked, {*self.source.function.input, *self.source.function.output}, word)
-        elif node.op_type != "Self":
-            super()._check_node(node, word, _COMPLETE)
-
-    def _check_call(self, node: NodeProto, word: str) -> None:
-        called = self.helpers[node.op_type]
-        if node.op_type in self.callers:
-            raise self.source.error(f"the helper {node.op_type} calls itself", word)
-        for what, names, formals in (
-            ("inputs", node.input, called.function.input),
-            ("outputs", node.output, called.function.output),
-        ):
-            if len(names) != len(formals):
-                raise self.source.error(f"the helper {node.op_type} has {len(formals)} {what}, not {len(names)}", word)
-        usable = {*self.attributes, *declared(called.function), *(attribute.name for attribute in node.attribute)}
-        values = {*declared(called.function), *_VALUES}
-        replace(self, source=called, attributes=usable, values=values, callers=(*self.callers, node.op_type)).check()

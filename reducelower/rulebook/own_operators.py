@@ -14,7 +14,10 @@ from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.guards import evaluated, filled, read_as_constants
 from reducelower.rulebook.writer import BodyWriter, Frame, OwnOperator
 
-__all__ = ["OWN_OPERATORS", "reason_and_hint"]
+__all__ = ["ITS_BODY", "OWN_OPERATORS", "reason_and_hint"]
+
+ITS_BODY = "ItsBody"
+"""The only node of a boundary rule whose nodes are expanded instead."""
 
 _LEAST_OUTPUTS = "least_outputs"
 """The last attribute of a ``Self`` says how many of its outputs stay even if nothing reads them."""

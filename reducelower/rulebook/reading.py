@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeAlias
 
-from onnx import AttributeProto, FunctionProto, parser
+from onnx import FunctionProto, NodeProto, defs, parser
 
 from reducelower.errors import RuleError
-from reducelower.model.schemas import attribute_type, opset_of
+from reducelower.model.graph import subgraphs
+from reducelower.model.schemas import opset_of
 
-__all__ = ["HELPERS", "NOWHERE", "SUFFIX", "VERSIONS", "Place", "Source", "complete_references", "home", "read_rules"]
+__all__ = [
+    "HELPERS", "SUFFIX", "VERSIONS", "Helpers", "Place", "Source", "Written", "by_name", "home", "read_helpers",
+    "read_rules", "shipped_books", "texts",
+]  # fmt: skip
 
 SUFFIX = ".onnxtxt"
 """The suffix of rule files; the rest of the file name is the operator."""
@@ -35,9 +40,6 @@ class Place(NamedTuple):
     line: int | None
 
 
-NOWHERE = Place(None, None)
-
-
 @dataclass(frozen=True)
 class Source:
     """A function with the text it was read from.
@@ -46,14 +48,12 @@ class Source:
         path: its file; None for a function given as an object.
         lines: the lines of the file up to the function's last.
         first: line number of the function's start, from 1.
-        helpers: helper functions that were inlined into it.
     """
 
     function: FunctionProto
     path: Path | None = None
     lines: tuple[str, ...] = ()
     first: int = 1
-    helpers: tuple[Source, ...] = ()
 
     @property
     def place(self) -> Place:
@@ -71,11 +71,67 @@ class Source:
         defines = re.compile(rf"^[^=(]*\b{re.escape(word)}\b[^=(]*=") if word else None
         mentions = re.compile(rf"\b{re.escape(word)}\b") if word else None
         for pattern in filter(None, (defines, mentions)):
-            for source in (self, *self.helpers):
-                for number, line in enumerate(source.lines[source.first - 1 :], start=source.first):
-                    if pattern.search(line):
-                        return RuleError(reason, source.path, number)
+            for number, line in enumerate(self.lines[self.first - 1 :], start=self.first):
+                if pattern.search(line):
+                    return RuleError(reason, self.path, number)
         return RuleError(reason, *self.place)
+
+
+Helpers: TypeAlias = Mapping[str, Sequence[Source]]
+"""Helper functions by name, each with its definitions for some element types; those of a form are alternatives."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A rule as it is written: the function, the helpers that it may call, and the name of its book."""
+
+    source: Source
+    helpers: Helpers = field(repr=False)
+    book: str = ""
+
+    @property
+    def function(self) -> FunctionProto:
+        """The function; inputs and outputs are those of the operator, in the schema's order."""
+        return self.source.function
+
+    @property
+    def opset(self) -> int:
+        """The opset version of its body."""
+        return opset_of(self.function)
+
+    @cached_property
+    def functions(self) -> Sequence[Source]:
+        """The rule, and the helpers that it calls, directly or not."""
+        found, waiting = {id(self.source): self.source}, [self.source]
+        while waiting:
+            called = (each for name in _called(waiting.pop().function.node) for each in self.helpers.get(name, ()))
+            new = {id(each): each for each in called if id(each) not in found}
+            found.update(new)
+            waiting += new.values()
+        return list(found.values())
+
+    @cached_property
+    def operators(self) -> frozenset[str]:
+        """The operators that its body uses."""
+        return frozenset(name for each in self.functions for name in _called(each.function.node))
+
+
+def texts(rules: Sequence[Written]) -> Iterator[str]:
+    """The text of rules, and then of the helpers that they use, each once."""
+    sources = [rule.source for rule in rules] + [each for rule in rules for each in rule.functions]
+    for source in {each.place: each for each in sources}.values():
+        yield "\n".join(source.lines[source.first - 1 :])
+
+
+def _called(nodes: Iterable[NodeProto]) -> Iterator[str]:
+    """The operators of nodes, including those in their subgraphs and the steps of a Fold."""
+    for node in nodes:
+        yield node.op_type
+        for attribute in node.attribute:
+            if attribute.name == "step":
+                yield attribute.s.decode()
+        for _, _, graph in subgraphs(node):
+            yield from _called(graph.node)
 
 
 @cache
@@ -84,6 +140,12 @@ def home() -> Path:
     package = Path(__file__).resolve().parents[1]
     installed = package / "rules"
     return installed if installed.is_dir() else package.parent / "rules"
+
+
+@cache
+def shipped_books() -> frozenset[str]:
+    """The names of the books that come with the package."""
+    return frozenset(path.name for path in home().iterdir() if path.name != VERSIONS and any(path.glob(f"*{SUFFIX}")))
 
 
 def read_rules(path: Path) -> list[Source]:
@@ -129,16 +191,22 @@ def _parse(path: Path, lines: tuple[str, ...], start: int) -> Source:
         raise RuleError(f"is not ONNX text: {reason}", path, int(place[1]) if place else start) from None
 
 
-def complete_references(function: FunctionProto) -> FunctionProto:
-    """A copy whose references such as ``keepdims = @keepdims`` have the attribute type from the operator's schema.
+def read_helpers(folder: Path) -> Helpers:
+    """The helper functions for all rules of a folder, which may use each other."""
+    path = folder / f"{HELPERS}{SUFFIX}"
+    return by_name(read_rules(path)) if path.is_file() else {}
 
-    The text may omit it (in full ``keepdims: int = @keepdims``), but ONNX's checker needs it. Attributes that no schema
-    knows are reported by validation.
+
+def by_name(sources: Iterable[Source]) -> Helpers:
+    """Helper functions by name.
+
+    Raises:
+        RuleError: one is called like an operator.
     """
-    completed = deepcopy(function)
-    opset = opset_of(function)
-    for node in completed.node:
-        for attribute in node.attribute:
-            if attribute.ref_attr_name and attribute.type == AttributeProto.UNDEFINED:
-                attribute.type = cast(AttributeProto.AttributeType, attribute_type(node.op_type, opset, attribute.name))
-    return completed
+    helpers: dict[str, list[Source]] = {}
+    for source in sources:
+        name = source.function.name
+        if defs.has(name, domain=""):
+            raise source.error(f"a helper may not be called {name}, the name of an ONNX operator", name)
+        helpers.setdefault(name, []).append(source)
+    return helpers

@@ -106,11 +106,7 @@ class Rules:
             rule = self._find(book, node, scope)
             if rule is None:
                 continue
-            if (
-                book.name == "stable"
-                and not is_ranked
-                and any(each.op_type == "ReduceMax" for each in rule.function.node)
-            ):
+            if book.name == "stable" and not is_ranked and "ReduceMax" in rule.operators:
                 data = node.input[0]
                 raise RefusedError(
                     f"its axes are computed at run time, and the rank of {data!r} is not known",

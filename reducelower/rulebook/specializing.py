@@ -18,13 +18,13 @@ condition becomes one of its branches, and helpers are inlined. Besides ONNX's o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from onnx import AttributeProto, FunctionProto, NodeProto
+from onnx import FunctionProto, NodeProto
 
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.own_operators import OWN_OPERATORS
-from reducelower.rulebook.reading import Source
+from reducelower.rulebook.reading import Helpers
 from reducelower.rulebook.simplify import Simplified
 from reducelower.rulebook.writer import BodyWriter
 
@@ -33,10 +33,9 @@ __all__ = ["specialized", "with_all"]
 
 def specialized(
     function: FunctionProto,
-    helpers: Mapping[str, Source],
+    helpers: Helpers,
     asked: Asked,
     known_inputs: Iterable[str] = (),
-    bound: Mapping[str, AttributeProto] | None = None,
     *,
     is_general: bool = False,
 ) -> Simplified:
@@ -47,10 +46,9 @@ def specialized(
         helpers: functions that it may call.
         asked: the node.
         known_inputs: inputs whose constant values it computes with.
-        bound: further attributes, which the engine gives.
         is_general: whether the body may not depend on the node's sizes and element types, so that it serves many nodes.
     """
-    return BodyWriter(function, helpers, asked, set(known_inputs), bound or {}, is_general, OWN_OPERATORS).written()
+    return BodyWriter(function, helpers, asked, set(known_inputs), is_general, OWN_OPERATORS).written()
 
 
 def with_all(function: FunctionProto, node: NodeProto) -> FunctionProto:

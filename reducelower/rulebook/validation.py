@@ -3,41 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from onnx import FunctionProto, NodeProto, TensorProto, checker, defs, helper
+from onnx import FunctionProto, NodeProto, TensorProto, defs
 
 from reducelower.model.graph import subgraphs, walk
-from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, opset_of, schema_in_force
-from reducelower.model.text import one_line
-from reducelower.rulebook.bindings import AXES, BINDINGS, CLASSES, SUPPORTED, binding_type, claim_of
-from reducelower.rulebook.reading import Source
+from reducelower.model.schemas import element_type_name, opset_of, schema
+from reducelower.rulebook.bindings import AXES, BINDINGS, SUPPORTED, chosen, claim_of, is_stashed
+from reducelower.rulebook.guards import asked_in, what_is_wrong
+from reducelower.rulebook.named import TYPES
+from reducelower.rulebook.own_operators import ITS_BODY, OWN_OPERATORS
+from reducelower.rulebook.reading import Helpers, Source, Written
 
-__all__ = ["Body", "check_helper", "check_overload", "declared", "rule_types", "validate"]
+__all__ = ["Body", "declared", "rule_types", "validate"]
+
+_COMPLETE = 18
+"""Bodies for older opset versions may use operators of this one to compute constants, and CastLike in place of Cast."""
+
+_VALUES = frozenset({*BINDINGS, "of_nothing", "target"})
+"""Values that a body has without computing them."""
+
+_FORMS = {**OWN_OPERATORS, ITS_BODY: OWN_OPERATORS["Refuse"]}
+del _FORMS["Self"]
 
 
 @dataclass(frozen=True)
 class Body:
-    """The body of a rule.
+    """The body of a rule, or of a helper that it calls.
 
     Attributes:
-        attributes: the names of attributes that it may refer to.
-        values: the names of values that it has besides its inputs.
+        helpers: functions that it may call.
+        attributes: names that a reference may have: of attributes of the operator and of all headers so far.
+        replaced: the operator, if the body may not leave it: it has no ``Self``.
+        domain: the domain of the operator, if it is a vendor's.
+        element_type: that of the data, which chooses among the definitions of a helper.
+        callers: the helpers that lead to this one.
     """
 
     source: Source
+    helpers: Helpers
     attributes: Collection[str]
-    values: Collection[str] = ()
+    replaced: str = ""
+    domain: str = ""
+    element_type: int | None = None
+    callers: tuple[str, ...] = ()
 
-    def check(self) -> set[str]:
-        """Check all nodes, and return the names of all values.
+    def check(self, outputs: Iterable[str]) -> None:
+        """Check all nodes, and that they give the outputs.
 
         Raises:
             RuleError: a node does not fit its operator's schema, or reads a value that no node before it computes.
         """
-        defined = {*self.source.function.input, *self.values}
+        defined = {*self.source.function.input, *self.attributes, *_VALUES}
         self._check_nodes(self.source.function.node, defined)
-        return defined
+        for value in outputs:
+            if value not in defined:
+                raise self.source.error(f"nothing gives the output {value!r}", value)
+
+    def check_question(self, text: str, word: str) -> None:
+        """Check a question about the node, which stands in a guard or in a sentence."""
+        function = self.source.function
+        # No schema says which attributes an operator of a vendor has.
+        if not self.domain and (problem := what_is_wrong(text, {*function.input, *function.output}, self.attributes)):
+            raise self.source.error(problem, word)
 
     def _check_nodes(self, nodes: Iterable[NodeProto], defined: set[str]) -> None:
         assigned = set(self.source.function.input)
@@ -51,7 +79,7 @@ class Body:
                 if any(tensor.data_location == TensorProto.EXTERNAL or tensor.external_data for tensor in tensors):
                     # Rules are text that anyone may write.
                     raise self.source.error("a rule states its values itself and reads no other file", word)
-                if attribute.ref_attr_name and not self._refers_to_something(attribute.ref_attr_name, defined):
+                if attribute.ref_attr_name and attribute.ref_attr_name not in {*defined, *TYPES}:
                     raise self.source.error(f"nothing gives @{attribute.ref_attr_name}", word)
             self._check_node(node, word)
             for _, _, graph in subgraphs(node):
@@ -65,14 +93,34 @@ class Body:
                 assigned.add(name)
                 defined.add(name)
 
-    def _refers_to_something(self, name: str, defined: Collection[str]) -> bool:
-        return name in self.attributes
+    def _check_node(self, node: NodeProto, word: str) -> None:
+        if node.domain not in ("", self.domain):
+            raise self.source.error(f"a rule does not write operators of {node.domain}", word)
+        if self.domain and self.replaced and (node.domain or node.op_type == "Self"):
+            raise self.source.error(f"a rule for 'absent' leaves nothing of {self.domain}", word)
+        if node.domain:
+            return
+        if self.replaced and node.op_type == "Self":
+            raise self.source.error(f"the target lacks {self.replaced}, so there is no Self", word)
+        if node.op_type == ITS_BODY and (self.domain or self.replaced):
+            raise self.source.error("nothing says here what the operator is made of", word)
+        if node.op_type in self.helpers:
+            self._check_call(node, word)
+        elif node.op_type in _FORMS:
+            _, fewest, most, needs, allows = _FORMS[node.op_type]
+            self._check_form(node, word, fewest, most, needs, allows)
+            for attribute in node.attribute:
+                text = attribute.s.decode()
+                for asked in [text] if node.op_type == "Answer" else asked_in(text):
+                    self.check_question(asked, word)
+        elif node.op_type != "Self":
+            self._check_operator(node, word)
 
-    def _check_node(self, node: NodeProto, word: str, newest: int = 0) -> None:
-        """Check a node by the schema of its operator at the rule's opset version or at `newest`."""
+    def _check_operator(self, node: NodeProto, word: str) -> None:
         opset = opset_of(self.source.function)
-        schemas = (schema_in_force(node.op_type, version, node.domain) for version in (opset, newest))
-        operators = [each for each in schemas if each is not None]
+        operators = [
+            each for each in (schema(node.op_type, opset), schema(node.op_type, _COMPLETE)) if each is not None
+        ]
         if not operators:
             raise self.source.error(f"opset {opset} has no operator {node.op_type}, and it is no helper", word)
         fewest, most = min(each.min_output for each in operators), max(each.max_output for each in operators)
@@ -92,51 +140,63 @@ class Body:
         if unknown := sorted(named.difference(needs, allows)):
             raise self.source.error(f"{node.op_type} has no attribute {unknown[0]!r}", word)
 
+    def _check_call(self, node: NodeProto, word: str) -> None:
+        name, helpers = node.op_type, self.helpers[node.op_type]
+        if len(set(map(claim_of, helpers))) < len(helpers):
+            raise self.source.error(f"the helper {name} is defined {len(helpers)} times", word)
+        called = chosen(helpers, self.element_type)
+        if called is None:
+            raise self.source.error(f"the helper {name} is not written for every element type", word)
+        if name in self.callers:
+            raise self.source.error(f"the helper {name} calls itself", word)
+        function = called.function
+        for what, names, formals in (("inputs", node.input, function.input), ("outputs", node.output, function.output)):
+            if len(names) != len(formals):
+                raise self.source.error(f"the helper {name} has {len(formals)} {what}, not {len(names)}", word)
+        passed, header = {attribute.name for attribute in node.attribute}, declared(function)
+        if unknown := sorted(passed.difference(header)):
+            raise self.source.error(f"the helper {name} has no attribute {unknown[0]!r}", word)
+        for needed in function.attribute:
+            if needed not in {*passed, *self.attributes, *BINDINGS, *AXES}:
+                raise self.source.error(f"the helper {name} needs the attribute {needed}", word)
+        attributes, callers = {*self.attributes, *header}, (*self.callers, name)
+        replace(self, source=called, attributes=attributes, callers=callers).check(function.output)
 
-def validate(source: Source, op_type: str) -> None:
+
+def validate(source: Source, op_type: str, helpers: Helpers) -> None:
     """Check a function against the operator it replaces.
 
     Raises:
         RuleError: the function is invalid or does not fit the operator; with file and line if known.
     """
-    schema = _check_header(source, op_type)
-    if not schema.inputs:
+    operator = _check_header(source, op_type)
+    if not operator.inputs:
         raise source.error(f"{op_type} has no inputs, and rules are chosen by the element type of the first", op_type)
-    _check_signature(source, schema)
-    for node in walk(source.function.node):
-        if node.op_type == op_type and node.domain in DEFAULT_DOMAINS:
+    _check_signature(source, operator)
+    function = source.function
+    for node in walk(function.node):
+        if node.op_type == op_type and not node.domain:
             raise source.error(f"the rule for {op_type} uses {op_type} itself", _first(node))
-    Body(source, declared(source.function)).check()
-    _check_outputs(source)
-    _check_as_model(source, schema)
+    types = rule_types(source, operator)
+    if not types:
+        raise source.error(f"{op_type} takes no element type of the class {function.overload!r}", "overload")
+    for element_type in types:
+        Body(source, helpers, declared(function), op_type, element_type=element_type).check(function.output)
+        bound = TensorProto.FLOAT if is_stashed(function) else element_type
+        headers = (name for each in Written(source, helpers).functions for name in each.function.attribute)
+        for name in headers:
+            if bound not in BINDINGS.get(name, SUPPORTED):
+                reason = f"{element_type_name(element_type)} has no {name!r}; narrow the overload"
+                raise source.error(reason, name)
+            if name in AXES and not AXES[name].fits(operator):
+                raise source.error(f"{op_type} has no {name}", name)
 
 
-def rule_types(function: FunctionProto, schema: defs.OpSchema) -> list[int]:
+def rule_types(source: Source, schema: defs.OpSchema) -> list[int]:
     """Element types that the operator's first input takes and the rule is for."""
     allowed = schema.inputs[0].types
-    types = claim_of(function.overload).types
+    types = claim_of(source).types
     return sorted(t for t in SUPPORTED & (types or SUPPORTED) if f"tensor({element_type_name(t)})" in allowed)
-
-
-def check_overload(source: Source) -> None:
-    """Raise RuleError if the overload names an unknown class of element types."""
-    try:
-        claim_of(source.function.overload)
-    except ValueError as error:
-        allowed = ", ".join(CLASSES)
-        raise source.error(f"unknown class of element types {str(error)!r} (known: {allowed})", "overload") from None
-
-
-def check_helper(source: Source, helpers: Iterable[str]) -> None:
-    """Raise RuleError if a helper could be taken for an operator, uses an unknown one, or lacks an output."""
-    function = source.function
-    check_overload(source)
-    if defs.has(function.name, domain=""):
-        raise source.error(f"a helper may not be called {function.name}, the name of an ONNX operator", function.name)
-    for node in function.node:
-        if not defs.has(node.op_type, domain=node.domain) and node.op_type not in helpers:
-            raise source.error(f"{node.op_type} is neither an operator nor a helper", _first(node))
-    _check_outputs(source)
 
 
 def _check_header(source: Source, op_type: str) -> defs.OpSchema:
@@ -178,37 +238,6 @@ def _check_signature(source: Source, schema: defs.OpSchema) -> None:
             raise source.error(
                 f"{name!r} is neither an attribute of {schema.name} nor a binding (known: {allowed})", name
             )
-
-
-def _check_outputs(source: Source) -> None:
-    defined = {value for node in source.function.node for value in node.output}
-    for value in source.function.output:
-        if value not in defined:
-            raise source.error(f"nothing gives the output {value!r}", value)
-
-
-def _check_as_model(source: Source, schema: defs.OpSchema) -> None:
-    """Run ONNX's checker on a model of one node that calls the rule, for every element type."""
-    function = source.function
-    types = rule_types(function, schema)
-    if not types and len(schema.inputs):
-        raise source.error(f"{function.name} takes no element type of the class {function.overload!r}", "overload")
-    for name in AXES:
-        if name in function.attribute and not AXES[name].fits(schema):
-            raise source.error(f"{function.name} has no {name}", name)
-    for element_type in types:
-        bound = binding_type(function, element_type)
-        missing = [name for name in function.attribute if name in BINDINGS and bound not in BINDINGS[name]]
-        if missing:
-            type_name = element_type_name(element_type)
-            raise source.error(f"{type_name} has no {missing[0]!r}; narrow the overload", missing[0])
-    graph = helper.make_graph([], "rule", [], [])
-    model = helper.make_model(graph, functions=[function], opset_imports=[*function.opset_import])
-    model.opset_import.append(helper.make_opsetid(function.domain, 1))
-    try:
-        checker.check_model(model)
-    except checker.ValidationError as error:
-        raise source.error(f"is not a valid function: {one_line(error)}") from None
 
 
 def declared(function: FunctionProto) -> list[str]:

@@ -18,9 +18,9 @@ from reducelower.model.numbers import Array
 from reducelower.model.schemas import opset_of, schema_in_force
 from reducelower.model.skeleton import LARGEST_CONSTANT
 from reducelower.rulebook.asked import Asked
-from reducelower.rulebook.bindings import BINDINGS
+from reducelower.rulebook.bindings import AXES, BINDINGS, chosen, is_stashed
 from reducelower.rulebook.named import TYPES, as_value, bound, of_nothing
-from reducelower.rulebook.reading import Source
+from reducelower.rulebook.reading import Helpers
 from reducelower.rulebook.simplify import Simplified, Type, goal_of_cast, hand_on_names, types_of_outputs
 from reducelower.types.fold import evaluated as folded
 
@@ -77,10 +77,9 @@ class BodyWriter:
     def __init__(
         self,
         function: FunctionProto,
-        helpers: Mapping[str, Source],
+        helpers: Helpers,
         asked: Asked,
         known_inputs: set[str],
-        bound: Mapping[str, AttributeProto],
         is_general: bool,
         own: Mapping[str, OwnOperator],
     ) -> None:
@@ -92,7 +91,6 @@ class BodyWriter:
         self._taken = {*function.input, *function.output, "first", "second"}  # by which `asked` knows operands as well
         self._numbers: dict[str, int] = {}
         self.known_inputs = known_inputs
-        self._bound = bound
         self._is_general = is_general
         self._own = own
         self.least_outputs = 0
@@ -110,7 +108,7 @@ class BodyWriter:
         defaults = {attribute.name: attribute for attribute in function.attribute_proto}
         names = {name: name if asked.operand(name) else "" for name in function.input}
         header = dict.fromkeys([*function.attribute, *defaults])
-        frame = Frame(names, {**asked.defaults(), **defaults, **stated, **self._bound}, header)
+        frame = Frame(names, {**asked.defaults(), **defaults, **stated}, header)
         outputs = [name for name in function.output if asked.output(name)]
         frame.names.update((name, name) for name in function.output if name not in names)
         self.write(function.node, frame)
@@ -149,8 +147,13 @@ class BodyWriter:
         """The name of a value; the name of an attribute is a value too, unless another value has it."""
         if name in frame.names or not name:
             return frame.names.get(name, "")
-        if name in BINDINGS and name in frame.header and name not in frame.attributes:
-            return self.constant(name, bound(name, self._own_type()))
+        if name in frame.header and name not in frame.attributes:
+            if name in BINDINGS:
+                return self.constant(name, bound(name, self._own_type()))
+            if name in AXES:
+                axis = self.asked.attribute("axis")
+                rank = partial(self.asked.scope.needed_rank, self.asked.node.input[0])
+                return self.constant(name, np.array(AXES[name].of(axis, rank), np.int64))
         if name == "of_nothing":
             return self.constant(name, of_nothing(self.asked.node.op_type, self._own_type()))
         if name == "target":
@@ -166,7 +169,13 @@ class BodyWriter:
         return self.constant(name, value)
 
     def _own_type(self) -> int:
-        """The element type of the first input; refused if it is not known."""
+        """The element type to compute in: that of the first input, or of ``stash_type`` if the rule casts to it.
+
+        Raises:
+            RefusedError: it is not known.
+        """
+        if is_stashed(self.function):
+            return int(self.asked.attribute("stash_type"))
         return self.asked.scope.needed_element_type(self.asked.node.input[0])
 
     def constant(self, name: str, value: Array) -> str:
@@ -300,6 +309,10 @@ class BodyWriter:
             referred = frame.attributes.get(name)
             if referred is not None and referred.type == attribute.type:
                 add_named(holder, referred, attribute.name)
+            elif referred is None and name in frame.header and name in {*BINDINGS, *AXES}:
+                bound_value = self.done.constants[self.read(name, frame)]
+                value = numpy_helper.from_array(bound_value) if name in BINDINGS else bound_value.tolist()
+                holder.attribute.append(make_attribute(attribute.name, value))
             elif attribute.type == AttributeProto.TENSOR:
                 tensor = numpy_helper.from_array(np.reshape(self._needed(self.read(name, frame), attribute), 1))
                 holder.attribute.append(helper.make_attribute(attribute.name, tensor))
@@ -334,7 +347,7 @@ class BodyWriter:
         self, name: str, inputs: Sequence[str], passed: Iterable[AttributeProto], outputs: Sequence[str], frame: Frame
     ) -> None:
         """Inline a helper."""
-        function = self.helpers[name].function
+        function = self._helper(name)
         attributes = {
             **frame.attributes,
             **{attribute.name: attribute for attribute in function.attribute_proto},
@@ -352,6 +365,15 @@ class BodyWriter:
                 inner.names[formal] = self.yields(actual, frame)
         self.write(function.node, inner)
         frame.names.update((actual, inner.names[formal]) for formal, actual in wanted.items() if actual)
+
+    def _helper(self, name: str) -> FunctionProto:
+        """The definition of a helper for the element type of the node's data."""
+        first, *others = self.helpers[name]
+        if not others:
+            return first.function
+        helper = chosen(self.helpers[name], self.asked.scope.needed_element_type(self.asked.node.input[0]))
+        assert helper is not None
+        return helper.function
 
     def branch(self, graph: GraphProto, frame: Frame) -> GraphProto:
         """A subgraph, written."""

@@ -1,4 +1,4 @@
-"""Running a shipped rule as a model-local function, in onnxruntime or in the reference evaluator."""
+"""Running an operator as a shipped rule writes it, or a function body, in onnxruntime or the reference evaluator."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-from onnx import FunctionProto, helper, numpy_helper
+from onnx import FunctionProto, ModelProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from reducelower.rulebook import bind, load_book
+import reducelower
+from reducelower.rulebook import load_book
 
 Array = np.ndarray[Any, Any]
 
@@ -24,34 +25,25 @@ def run(
     noop: int = 0,
     runtime: str = "onnxruntime",
 ) -> Array:
-    element_type = helper.np_dtype_to_tensor_dtype(data.dtype)
-    rule = load_book(book).find(op_type, element_type)
+    rule = load_book(book).find(op_type, helper.np_dtype_to_tensor_dtype(data.dtype))
     assert rule is not None
-    attributes = bind(rule, element_type).values()
-    return run_function(rule.function, rule.opset, data, axes, keepdims, noop, runtime, list(attributes))
+    model = calling(op_type, "", rule.opset, data, axes, keepdims, noop)
+    return result(reducelower.expand(model, ops=[op_type], rules=book), data, runtime)
 
 
-def run_function(
-    function: FunctionProto,
-    opset: int,
-    data: Array,
-    axes: Sequence[int] | None,
-    keepdims: int,
-    noop: int,
-    runtime: str,
-    attributes: Sequence[Any] = (),
-) -> Array:
+def run_function(function: FunctionProto, opset: int, data: Array, axes: Sequence[int] | None, *how: int) -> Array:
+    model = calling(function.name, function.domain, opset, data, axes, *how)
+    model.functions.append(function)
+    model.opset_import.append(helper.make_opsetid(function.domain, 1))
+    return result(model, data, "onnxruntime")
+
+
+def calling(
+    op_type: str, domain: str, opset: int, data: Array, axes: Sequence[int] | None, keepdims: int, noop: int
+) -> ModelProto:
     element_type = helper.np_dtype_to_tensor_dtype(data.dtype)
-    node = helper.make_node(
-        function.name,
-        ["data", "" if axes is None else "axes"],
-        ["reduced"],
-        domain=function.domain,
-        overload=function.overload,
-        keepdims=keepdims,
-        noop_with_empty_axes=noop,
-    )
-    node.attribute.extend(attributes)
+    names = ["data", "" if axes is None else "axes"]
+    node = helper.make_node(op_type, names, ["reduced"], domain=domain, keepdims=keepdims, noop_with_empty_axes=noop)
     graph = helper.make_graph(
         [node],
         "call",
@@ -59,10 +51,10 @@ def run_function(
         [helper.make_tensor_value_info("reduced", element_type, None)],
         [] if axes is None else [numpy_helper.from_array(np.array(axes, np.int64), "axes")],
     )
-    imports = [helper.make_opsetid("", opset)]
-    if function.domain:
-        imports.append(helper.make_opsetid(function.domain, 1))
-    model = helper.make_model(graph, functions=[function], opset_imports=imports, ir_version=10)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def result(model: ModelProto, data: Array, runtime: str) -> Array:
     with np.errstate(all="ignore"):
         if runtime == "onnxruntime":
             session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])

@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 from onnx import TensorProto, defs
 
-from reducelower.rulebook import RuleBook, load_book
+from reducelower.rulebook import load_book
 from tools.exact.trial import Trial, try_operator, try_rule
 
 OWN = [(name, op_type) for name in ("stable", "core", "portable") for op_type in load_book(name).own]
 
 
 def trials(name: str, op_type: str) -> list[Trial]:
-    functions = [rule.function for rule in load_book(name).rules(op_type)]
-    return list(try_operator(RuleBook.from_functions(functions, name), op_type))
+    return list(try_operator(load_book(name), op_type))
 
 
 TAKES_MAXIMUM_OF_NO_BOOLS = defs.onnx_opset_version() > 27
@@ -32,9 +31,10 @@ def test_a_rule_is_right_on_every_element_type(name: str, op_type: str) -> None:
 
 @pytest.mark.parametrize(("name", "op_type"), [pair for pair in OWN if pair[0] != "portable"])
 def test_float16_is_right_where_every_operator_rounds_to_float16(name: str, op_type: str) -> None:
-    rule = load_book(name).find(op_type, TensorProto.FLOAT16)
+    book = load_book(name)
+    rule = book.find(op_type, TensorProto.FLOAT16)
     assert rule is not None
-    trial = try_rule(rule, TensorProto.FLOAT16, "onnx.reference")
+    trial = try_rule(book, rule, TensorProto.FLOAT16, "onnx.reference")
     if op_type.startswith("Reduce"):
         assert not trial.wrong, trial.wrong[0]
     else:
@@ -52,4 +52,4 @@ def test_the_specification_is_wrong_at_the_extremes(op_type: str) -> None:
     for element_type in (TensorProto.FLOAT, TensorProto.DOUBLE):
         rule = load_book("spec").find(op_type, element_type)
         assert rule is not None
-        assert try_rule(rule, element_type, "onnxruntime").wrong
+        assert try_rule(load_book("spec"), rule, element_type, "onnxruntime").wrong

@@ -57,18 +57,17 @@ def try_operator(book: RuleBook, op_type: str) -> Iterator[Trial]:
     """
     for rule in book.rules(op_type):
         schema = defs.get_schema(op_type, rule.opset)
-        for element_type in rule_types(rule.function, schema):
+        for element_type in rule_types(rule.source, schema):
             if book.find(op_type, element_type, rule.claim.without) is rule:
-                yield try_rule(rule, element_type)
+                yield try_rule(book, rule, element_type)
 
 
-def try_rule(rule: Rule, element_type: int, runtime: str = "onnxruntime") -> Trial:
-    """Test one rule on one element type, in a runtime or, if that has no kernel, in the next one.
+def try_rule(book: RuleBook, rule: Rule, element_type: int, runtime: str = "onnxruntime") -> Trial:
+    """Test one rule of a book on one element type, in a runtime or, if that has no kernel, in the next one.
 
     For float16, onnxruntime computes many operators in float32.
     """
     trial = Trial(rule.name, element_type_name(element_type), runtime)
-    book = RuleBook.from_functions([rule.function], rule.name)
     limit = limit_of(rule.function.name, element_type)
     expanded: dict[bytes, ModelProto] = {}
     without = [element_type_name(each) for each in rule.claim.without]
