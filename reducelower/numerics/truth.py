@@ -1,4 +1,4 @@
-"""Reduce operators in exact arithmetic: the expected values for tests of rules.
+"""Reduce operators in exact arithmetic: what a result has to be near.
 
 Floats become decimals, summed exactly, with roots and logarithms to 60 digits; integers are Python's. So nothing
 depends on a runtime or on the width of a C type. The definitions are those of the operators' pages at opset 20
@@ -15,9 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from reducelower.numerics.reductions import axes_for
-
-__all__ = ["Specimen", "reduce_floats", "reduce_integers"]
+__all__ = ["Specimen", "intermediate", "reduce_floats", "reduce_integers"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +29,10 @@ class Specimen:
 
     @property
     def reduced_axes(self) -> tuple[int, ...]:
-        """The reduced axes, counted from the front."""
-        return axes_for(self.axes, self.data.ndim, noop=self.noop)
+        """The reduced axes, counted from the front; if none are stated, all of them, or with `noop` none."""
+        if self.axes:
+            return tuple(sorted({axis % self.data.ndim for axis in self.axes}))
+        return () if self.noop else tuple(range(self.data.ndim))
 
     def result_shape(self) -> tuple[int, ...]:
         """The shape of the result."""
@@ -122,6 +122,24 @@ def reduce_floats(op_type: str, values: Sequence[float]) -> Decimal | None:
         return None
     with localcontext(_DIGITS):
         return _FLOATS[op_type]([Decimal(value) for value in values])
+
+
+def intermediate(op_type: str, values: Sequence[float]) -> tuple[Decimal, Decimal]:
+    """The smallest and the largest magnitude that some order of the operations may meet on the way; 0 for neither.
+
+    Sums of one sign and all other operators meet none that is larger than the result.
+    """
+    numbers = [abs(Decimal(value)) for value in values if math.isfinite(value)]
+    with localcontext(_DIGITS):
+        if op_type == "ReduceProd":
+            above, below = ([number for number in numbers if (number > 1) == is_above] for is_above in (True, False))
+            return math.prod(filter(None, below), start=Decimal(1)), math.prod(above, start=Decimal(1))
+        if op_type in _SUMMING and min(values, default=0) < 0 < max(values, default=0):
+            return Decimal(0), sum(numbers, Decimal(0))
+    return Decimal(0), Decimal(0)
+
+
+_SUMMING = frozenset({"ReduceLogSum", "ReduceMean", "ReduceSum"})
 
 
 def reduce_integers(op_type: str, values: Sequence[int], lowest: int, largest: int) -> int | None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from onnx import ModelProto
 
+from reducelower.model.attributes import value_of
 from reducelower.model.graph import walk
 from reducelower.numerics.measure import Array, element_type_of, identical, is_float, smallest_and_eps
-from reducelower.numerics.reductions import Reduction, Truth, evaluate
 from reducelower.numerics.tolerance import Tolerance, tolerance_for
+from reducelower.numerics.truth import Specimen
 from reducelower.verification.checking.tally import Tally, magnitude
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.held import held_in
@@ -21,7 +23,8 @@ from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.findings import DISTANCES, SiteStatus
 from reducelower.verification.judging.compare import compare_outputs, is_slight
 from reducelower.verification.judging.conditioning import DRAWS, Exactness, Move, moved_by
-from reducelower.verification.judging.judge import Judgement, Sight, are_extreme, judge, judge_raised
+from reducelower.verification.judging.formula import judge_by_formula
+from reducelower.verification.judging.judge import Judgement, Sight, are_extreme, judge
 from reducelower.verification.judging.witness import Differing, Witness
 from reducelower.verification.operators import BY_PROBABILITY, RANDOM, of_kind
 from reducelower.verification.regions.pairs import Pair
@@ -30,7 +33,6 @@ from reducelower.verification.running.runtimes import Session
 
 __all__ = ["Seen", "Setup", "judge_case"]
 
-_BY_DEFINITION = "the rounding of a computation by its definition"
 _ORDINARY = 100.0  # magnitude of inputs
 _EVERYDAY = 0.1, 4.0  # no form may lose range for inputs of these magnitudes, even if the caller chose it
 _LAST_PLACES = 64  # ULP of the largest number, as in the tolerance of float and double
@@ -56,11 +58,11 @@ class Setup:
 
 @dataclass(frozen=True)
 class Seen:
-    """One run of both sides, and the witnesses to ask if they differ."""
+    """One run of both sides, and the witnesses to ask if they differ; `operator` is the side that needs no proof."""
 
     setup: Setup
     case: Case
-    reduction: Reduction | None
+    operator: ModelProto
     source: Session
     expected: Sequence[Any]
     results: Sequence[Any]
@@ -77,14 +79,18 @@ class Seen:
         """The largest finite magnitude that was fed."""
         return magnitude(self.case.feeds.values())
 
-    def truth(self, before: Array) -> Truth | None:
-        """The result of a Reduce operator by its formula; None for other regions, and if the caller set a tolerance."""
-        if self.reduction is None or element_type_of(before) in (self.setup.tolerances or {}):
+    def formula(self, element_type: str) -> Specimen | None:
+        """What a Reduce operator is called with; None for other regions, and if the caller set a tolerance."""
+        if not self.pair.has_formula or element_type in (self.setup.tolerances or {}):
             return None
+        (node,) = self.operator.graph.node
         values = {**self.pair.constants[0], **self.case.feeds}
-        data, axes = (values.get(name) for name in (*self.pair.node.input, "")[:2])
-        reduction = self.reduction if axes is None else replace(self.reduction, axes=tuple(axes.ravel().tolist()))
-        return None if data is None else evaluate(reduction, data)
+        data, axes = (values.get(name) for name in (*node.input, "")[:2])
+        if axes is None:
+            axes = value_of(node, "axes")
+        chosen = None if axes is None else tuple(np.ravel(axes).tolist())
+        keeps, noop = bool(value_of(node, "keepdims", 1)), bool(value_of(node, "noop_with_empty_axes", 0))
+        return None if data is None else Specimen(data, chosen, keeps, noop)
 
     def moves(self, at: int) -> tuple[Callable[[], Move | None], ...]:
         """Ways to find out how far rounding moves one result, the cheapest first."""
@@ -136,7 +142,6 @@ def judge_case(tally: Tally, seen: Seen) -> None:
     out takes more runs, and raises an OutOfTimeError if there is no time for them.
     """
     pair, case, tolerances = seen.pair, seen.case, seen.setup.tolerances
-    compare = judge_raised if pair.is_raised else judge
     for at, (before, after) in enumerate(zip(seen.expected, seen.results, strict=True)):
         if not (isinstance(before, np.ndarray) and isinstance(after, np.ndarray)):
             _judge_parts(tally, seen, before, after)
@@ -145,17 +150,19 @@ def judge_case(tally: Tally, seen: Seen) -> None:
         if identical(before, after):
             tally.kept.append(seen.magnitude)
             continue
-        truth = seen.truth(before)
         tolerance = tolerance_for(element_type_of(before), tolerances)
         is_extreme = are_extreme(case.feeds.values(), before.dtype)
-        sight = Sight(case.is_special, is_extreme, bool(pair.site.rule), seen.moves(at))
-        found = compare(before, after, truth, tolerance, sight)
+        specimen = seen.formula(element_type_of(before))
+        # The formula tells what is out of range.
+        sight = Sight(case.is_special or specimen is not None, is_extreme, bool(pair.site.rule), seen.moves(at))
+        found = judge(before, after, tolerance, sight)
         if found.status in ("different", "loses range"):
             seen.setup.clock.check()
-        status, reason = _whose_doing(seen, at, found, truth)
+        status, reason = _whose_doing(seen, at, found, specimen)
         is_everyday = _EVERYDAY[0] <= seen.magnitude <= _EVERYDAY[1]
         if status == "loses range" and is_everyday and not case.is_special:
             status = "different"
+        tally.is_defined_so &= status != "loses range" or pair.has_formula
         if status in ("different", "loses range") and tally.runtime == "reference" and is_slight(before, after):
             status, reason = "not run", f"onnx's evaluator, in which it ran, may be off by as much: {reason}"
         if status != "equal" and tolerance.absolute and seen.magnitude > _ORDINARY:
@@ -167,21 +174,20 @@ def judge_case(tally: Tally, seen: Seen) -> None:
             tally.lose(seen.magnitude, case)
         else:
             tally.kept.append(seen.magnitude)
-        tally.is_defined_so &= status != "loses range" or truth is not None
         for name in DISTANCES:
             setattr(tally, name, max(getattr(tally, name), getattr(found, name)))
         if found.max_ulp:
-            tally.limits[str(tolerance) if truth is None else _BY_DEFINITION] = None
+            tally.limits[str(tolerance)] = None
 
 
-def _whose_doing(seen: Seen, at: int, found: Judgement, truth: Truth | None) -> tuple[SiteStatus, str]:
+def _whose_doing(seen: Seen, at: int, found: Judgement, specimen: Specimen | None) -> tuple[SiteStatus, str]:
     """The status of one result, after asking whether the runtime or the source itself explains a difference.
 
     Args:
         seen: the run.
         at: the number of the result.
         found: how both sides compare.
-        truth: the result by the formula of a Reduce operator, if there is one.
+        specimen: what a Reduce operator was called with, if there is a formula.
     """
     status, reason, case, pair = found.status, found.reason, seen.case, seen.pair
     before, after = seen.expected[at], seen.results[at]
@@ -189,9 +195,13 @@ def _whose_doing(seen: Seen, at: int, found: Judgement, truth: Truth | None) -> 
         return "not run", "it draws random numbers, different ones each time"
     if status == "loses range" and _is_carried(pair):
         return "departs", f"the runtime computes the newer version of the operator otherwise: {reason}"
-    if status not in ("different", "loses range") or truth is not None:
+    if status not in ("different", "loses range"):
         return status, reason
     witness, differing = seen.witness, Differing(case.feeds, before, after, at, found.elements)
+    if specimen is not None and found.elements is not None:
+        results = (after, before) if pair.is_raised else (before, after)
+        body = witness.as_body(differing)
+        return judge_by_formula(pair.node.op_type, specimen, results, body, found.elements, is_raised=pair.is_raised)
     is_conversion = bool(pair.site.rule)
     if found.elements is not None and (is_conversion or not _gained(before, after, found.elements).any()):
         of_last_places = _is_of_last_places(before, after, found.elements, seen.magnitude)

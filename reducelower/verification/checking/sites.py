@@ -69,7 +69,7 @@ def verify_regions(
 
     Two regions are the same if their operators, attributes, constants, element types and ranks are. Both sides of a
     region run on ordinary and edge values, and on values either side of every constant in it (`feeding`). They are
-    compared by tolerances; a Reduce operator is compared with its value in extended precision. If they differ in
+    compared by tolerances; a Reduce operator is compared with its value in exact arithmetic. If they differ in
     onnxruntime, onnx's reference evaluator decides whose fault it is.
 
     Args:

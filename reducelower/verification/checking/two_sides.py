@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, helper
+from onnx import ModelProto
 
-from reducelower.numerics.reductions import Reduction
 from reducelower.verification.checking.seen import Seen, Setup, judge_case
 from reducelower.verification.checking.tally import Tally, largest_kept
 from reducelower.verification.feeding.filling import Case
@@ -26,8 +25,6 @@ __all__ = ["run_both"]
 
 def run_both(setup: Setup, before: ModelProto, after: ModelProto, runtimes: tuple[str, str]) -> Tally:
     """Run both sides, each in a runtime, on every set of inputs, and judge the results."""
-    pair = setup.pair
-    reduction = _reduction_of(after if pair.is_raised else before) if pair.has_formula else None
     tally = Tally(runtime=" / ".join(dict.fromkeys(runtimes)))
     try:
         left = runtime_named(runtimes[0]).load(Source(before))
@@ -41,20 +38,7 @@ def run_both(setup: Setup, before: ModelProto, after: ModelProto, runtimes: tupl
         else:
             tally.note("different", f"the replacement does not load: {error.reason}")
         return tally
-    return _Run(setup, (before, after), left, right, runtimes, reduction, tally).run()
-
-
-def _reduction_of(model: ModelProto) -> Reduction:
-    """The reduction that the only node of a model computes; its axes may also be an input (`Seen.truth`)."""
-    (node,) = model.graph.node
-    attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
-    axes = attributes.get("axes")
-    return Reduction(
-        node.op_type,
-        tuple(int(axis) for axis in axes) if axes is not None else None,
-        bool(attributes.get("keepdims", 1)),
-        bool(attributes.get("noop_with_empty_axes", 0)),
-    )
+    return _Run(setup, (before, after), left, right, runtimes, tally).run()
 
 
 @dataclass
@@ -66,13 +50,13 @@ class _Run:
     _left: Session
     _right: Session
     _runtimes: tuple[str, str]
-    _reduction: Reduction | None
     _tally: Tally
     _last: tuple[dict[str, Any], list[Any]] | None = None
 
     def run(self) -> Tally:
         """Run all sets of inputs until the sides differ on one; raise an OutOfTimeError once the time is over."""
         clock, witness, exactness = self._setup.clock, Witness(*self._models, *self._runtimes), Exactness(*self._models)
+        operator = self._models[self._setup.pair.is_raised]
         for case in self._setup.sets(self._source_takes, self._both_take):
             clock.check()
             try:
@@ -95,7 +79,16 @@ class _Run:
             if self._contradicts_model(case.feeds, expected):
                 continue
             self._tally.cases += 1
-            seen = Seen(self._setup, case, self._reduction, self._left, expected, results, witness, exactness)
+            seen = Seen(
+                self._setup,
+                case,
+                operator,
+                self._left,
+                expected,
+                results,
+                witness,
+                exactness,
+            )
             judge_case(self._tally, seen)
             if self._tally.status == "different":
                 break  # no other case makes it worse

@@ -11,19 +11,16 @@ import numpy as np
 from reducelower.numerics.measure import (
     Array,
     Difference,
-    first_place,
     is_float,
     measure,
     smallest_and_eps,
-    ulp_distance,
 )
-from reducelower.numerics.reductions import Truth
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.findings import SiteStatus
 from reducelower.verification.judging.compare import unlike
 from reducelower.verification.judging.conditioning import Move, explained
 
-__all__ = ["NEAR_THE_END", "Judgement", "Sight", "are_extreme", "judge", "judge_raised"]
+__all__ = ["NEAR_THE_END", "Judgement", "Sight", "are_extreme", "judge"]
 
 NEAR_THE_END = 1 / 64
 """Share of the largest number of a type above which sums of a few values are out of range."""
@@ -74,97 +71,10 @@ def are_extreme(values: Iterable[Any], dtype: np.dtype[Any]) -> bool:
     return is_float(np.zeros(0, dtype)) and np.isfinite(top) and top > smallest_and_eps(dtype)[2] * NEAR_THE_END
 
 
-def judge(before: Array, after: Array, truth: Truth | None, tolerance: Tolerance, sight: Sight = NO_SIGHT) -> Judgement:
-    """Compare the two sides; `truth` is the right result, if there is a formula for it."""
+def judge(before: Array, after: Array, tolerance: Tolerance, sight: Sight = NO_SIGHT) -> Judgement:
+    """Compare by tolerance; set aside, and report, what the source itself cannot represent in its element type."""
     if reason := unlike(before, after):
         return Judgement("different", reason)
-    if truth is None or truth.value.shape != before.shape:
-        return _without_truth(before, after, tolerance, sight)
-    found = _classify(before, after, truth)
-    return _judgement(before, after, truth, found)
-
-
-def judge_raised(
-    before: Array, after: Array, truth: Truth | None, tolerance: Tolerance, sight: Sight = NO_SIGHT
-) -> Judgement:
-    """Compare several nodes with the operator that replaces them.
-
-    The right result is that of the operator. So the nodes must give what the operator gives, or lose it as floating
-    point does. That the operator is right does not excuse nodes that compute something else.
-    """
-    if truth is None or before.dtype != after.dtype or not before.shape == after.shape == truth.value.shape:
-        return judge(before, after, None if before.shape != after.shape else truth, tolerance, sight)
-    found = _classify(after, before, truth)
-    undefined = found.wrong & ~np.isfinite(before.astype(np.longdouble)) & truth.is_near(after)
-    lost = found.lost | found.range_lost | undefined
-    swapped = _Classes(found.equal, found.improved, lost, found.wrong & ~undefined, found.ulps, found.equal & False)
-    return _judgement(before, after, truth, swapped)
-
-
-@dataclass(frozen=True)
-class _Classes:
-    """Masks of the values that are the same, lost as the definition loses them, better than before, or wrong."""
-
-    equal: Array
-    lost: Array
-    improved: Array
-    wrong: Array
-    ulps: Array
-    range_lost: Array
-
-
-def _classify(before: Array, after: Array, truth: Truth) -> _Classes:
-    floats = is_float(before)
-    wide_before, wide_after = before.astype(np.longdouble), after.astype(np.longdouble)
-    same = (wide_before == wide_after) | (np.isnan(wide_before) & np.isnan(wide_after))
-    finite = np.isfinite(wide_before) & np.isfinite(wide_after)
-    ulps = ulp_distance(before, after) if floats else np.where(same, 0, 2**62).astype(np.uint64)
-    equal = same | (finite & (ulps <= _TIGHT) & floats)
-    improved = lost = range_lost = equal & False
-    if not equal.all():
-        right_before, right_after = truth.is_near(before), truth.is_near(after)
-        equal |= right_before & right_after
-        improved = right_after & ~equal
-        source_lost = ~right_before & ~np.isfinite(wide_before) & ~np.isfinite(wide_after) & np.isfinite(truth.value)
-        # onnxruntime's maxima and minima sometimes ignore NaN.
-        source_lost |= np.isnan(truth.value) & ~np.isnan(wide_before) & ~np.isnan(wide_after)
-        lost = ~equal & ~improved & (truth.is_as_specified(after) | truth.order | source_lost)
-        gone = np.isfinite(wide_before) & (~np.isfinite(wide_after) | ((wide_after == 0) & (wide_before != 0)))
-        range_lost = lost & gone & right_before & ~truth.order & ~source_lost
-    return _Classes(equal, lost & ~range_lost, improved, ~(equal | improved | lost), ulps, range_lost)
-
-
-def _judgement(before: Array, after: Array, truth: Truth, found: _Classes) -> Judgement:
-    wide_before, wide_after = before.astype(np.longdouble), after.astype(np.longdouble)
-    shown = found.equal & np.isfinite(wide_before) & np.isfinite(wide_after)
-    errors = np.abs(wide_before[shown] - wide_after[shown])
-    largest = float(np.abs(wide_before[shown]).max()) if shown.any() else 0.0
-    worst = float(errors.max()) if shown.any() else 0.0
-    status, reason = _verdict(before, after, truth.value, found)
-    max_ulp = int(found.ulps[shown].max(initial=0)) if is_float(before) else 0
-    return Judgement(status, reason, max_ulp, worst, worst / largest if largest else 0.0)
-
-
-def _verdict(before: Array, after: Array, value: Array, found: _Classes) -> tuple[SiteStatus, str]:
-    kinds: tuple[tuple[SiteStatus, Array, str], ...] = (
-        ("different", found.wrong, "differ"),
-        ("loses range", found.range_lost, "overflow or vanish, as the operator's definition does"),
-        ("overflow", found.lost, "lose range, digits or NaN, as the source or the operator's definition does"),
-        ("improved", found.improved, "are right where the source is not"),
-    )
-    for status, mask, words in kinds:
-        if mask.any():
-            where = first_place(mask)
-            shown = [str(np.atleast_1d(item)[where]) for item in (before, after, value)]
-            return status, (
-                f"{int(mask.sum())} of {before.size} values {words}: {shown[0]} before, {shown[1]} after, "
-                f"{float(np.atleast_1d(value)[where]):.9g} in extended precision"
-            )
-    return "equal", ""
-
-
-def _without_truth(before: Array, after: Array, tolerance: Tolerance, sight: Sight) -> Judgement:
-    """Compare by tolerance; set aside, and report, what the source itself cannot represent in its element type."""
     found = measure(before, after, tolerance)
     aside = 0
     if is_float(before) and not sight.is_special:
