@@ -17,7 +17,7 @@ from reducelower.errors import RefusedError
 from reducelower.plan import Label
 from reducelower.rulebook import Rule
 from reducelower.runtimes.facts import Fact
-from reducelower.runtimes.remedies import Remedy
+from reducelower.runtimes.remedy import Remedy
 from reducelower.runtimes.runtime import Runtime
 from reducelower.runtimes.search import Misfit, has_remedies, misfit, remedies_for
 

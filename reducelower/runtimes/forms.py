@@ -13,7 +13,7 @@ from reducelower.adapters.ops.shaping import without_allowzero
 from reducelower.model.schemas import default_attributes, schema
 from reducelower.runtimes.features import BROADCASTING
 from reducelower.runtimes.recurrences import RECURRENCES
-from reducelower.runtimes.remedies import Remedy, Written, rewrite
+from reducelower.runtimes.remedy import Remedy, Written, rewrite
 from reducelower.runtimes.windows import WINDOWS
 
 __all__ = ["FORMS"]

@@ -9,8 +9,8 @@ from onnx import TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.errors import RefusedError
-from reducelower.runtimes.features import given_axes
-from reducelower.runtimes.remedies import Remedy, Written
+from reducelower.runtimes.reduction import given_axes
+from reducelower.runtimes.remedy import Remedy, Written
 
 __all__ = ["PRODUCTS"]
 

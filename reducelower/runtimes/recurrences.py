@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from reducelower.adapters.builder import TO_THE_END, Writer
-from reducelower.runtimes.remedies import Remedy, Written
+from reducelower.runtimes.remedy import Remedy, Written
 
 __all__ = ["RECURRENCES"]
 

@@ -1,69 +1,22 @@
-"""Equivalent ways to write a reduction, for runtimes that get it wrong as it is.
-
-A remedy takes a node that is written for the target's opset version, and returns equivalent nodes. The engine checks
-these against the facts, and tries the next remedy if a fact is true of one of them.
-"""
+"""Equivalent ways to write a reduction, for runtimes that get it wrong as it is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, TensorProto
+from onnx import TensorProto
 from onnx.helper import tensor_dtype_to_np_dtype
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.reductions import elementwise
 from reducelower.model.attributes import attribute_of, make_node, set_attribute
 from reducelower.model.schemas import element_type_name
-from reducelower.rulebook import Rule
-from reducelower.runtimes.features import given_axes
+from reducelower.runtimes.reduction import Reduction
+from reducelower.runtimes.remedy import Remedy, Written
 
-__all__ = ["CASTS", "RANGE_KEEPING", "REMEDIES", "Remedy", "Written", "rewrite"]
-
-Written: TypeAlias = "tuple[list[NodeProto], int]"
-"""Nodes, and the opset version they are written for."""
-
-
-@dataclass(frozen=True)
-class Remedy:
-    """Another way to write a node.
-
-    Attributes:
-        name: its name in reports, and in the facts that it does not avoid.
-        by: a rule whose body replaces the node, or a function that writes the replacement. The function returns None if
-            it has nothing to change, and raises RefusedError if it needs something unknown.
-        alters: the conditions of facts that may no longer be true of the result; None if any may.
-        keeps_range: whether it may help if large or small values go wrong.
-        caveat: what is still wrong on the runtime if it is used.
-    """
-
-    name: str
-    by: Callable[[Writer], Written | None] | Rule
-    alters: tuple[str, ...] | None = None
-    keeps_range: bool = False
-    caveat: str = ""
-
-    def may_help(self, conditions: Iterable[str]) -> bool:
-        """Whether the result may escape a fact with these conditions.
-
-        A fact without conditions is true of the operator however it is written.
-        """
-        return self.alters is None or any(name in self.alters for name in conditions)
-
-
-def rewrite(op: Writer, *inputs: str, copied: Iterable[AttributeProto] | None = None, **attributes: Any) -> Written:
-    """The same operator with other inputs or attributes; by default the attributes are kept."""
-    nodes = op.yields(op.node.op_type, *inputs, copied=op.node.attribute if copied is None else copied, **attributes)
-    nodes[-1].output[:] = op.node.output
-    return nodes, op.scope.target_opset
-
-
-_OPSET = 18
-"""Opset version that reductions are written for here: the one that made axes an input of all of them."""
+__all__ = ["CASTS", "RANGE_KEEPING", "REMEDIES"]
 
 _CHAINABLE = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 """Operators that may reduce one dimension after the other, except for truncated means."""
@@ -89,48 +42,6 @@ _ROUNDED = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
 """Reductions that compute integers in floating point anyway and truncate; ReduceMean divides."""
 
 
-class _Reduction:
-    """The parts of a Reduce node."""
-
-    def __init__(self, op: Writer) -> None:
-        self.op = op
-        self.keepdims = int(op.attribute("keepdims", 1) != 0)
-        self.axes = given_axes(op.node, op.scope)
-        self.reduces_nothing = not self.axes and bool(op.attribute("noop_with_empty_axes", 0))
-
-    def all_axes(self) -> tuple[int, ...]:
-        """The axes, counted from the front; all axes if none are given.
-
-        Raises:
-            RefusedError: the rank is needed and unknown.
-        """
-        if self.axes and min(self.axes) >= 0:
-            return self.axes
-        rank = self.op.rank(0)
-        return tuple(axis % rank for axis in self.axes) if self.axes else tuple(range(rank))
-
-    @property
-    def are_listed(self) -> bool:
-        """Whether the axes are written as `add` writes them: as an attribute or an initializer."""
-        is_constant = len(self.op.node.input) < 2 or self.op.scope.written_as(self.op.input(1)) == "initializer"
-        return is_constant and attribute_of(self.op.node, "noop_with_empty_axes") is None
-
-    def add(self, data: str, axes: tuple[int, ...], keepdims: int, tail: str = "", op_type: str = "") -> str:
-        """Append a reduction for `_OPSET`, by default of the same operator; without axes it reduces all.
-
-        Nothing is left to defaults.
-        """
-        inputs = [self.op.integers(axes, "axes")] if axes else []
-        return self.op.add(op_type or self.op.node.op_type, data, *inputs, tail=tail, keepdims=keepdims)
-
-    def yields(self, value: str) -> Written:
-        """The replacement, which yields this value as the result; the axes of the node are no longer read."""
-        op = self.op
-        op.scope.release(*op.node.input[1:])
-        last = list(op.nodes[-1].output) if op.nodes else []
-        return op.yields_last(last.index(value)) if value in last else op.yields("Identity", value), _OPSET
-
-
 _OF_NOTHING: Mapping[str, float] = {
     "ReduceL1": 0,
     "ReduceL2": 0,
@@ -153,7 +64,7 @@ def _of_nothing(op: Writer) -> Written | None:
     shape = op.shape(0)
     if not shape or 0 not in shape:
         return None
-    reduction = _Reduction(op)
+    reduction = Reduction(op)
     axes = () if reduction.reduces_nothing else reduction.all_axes()
     sizes = [1 if axis in axes else size for axis, size in enumerate(shape) if reduction.keepdims or axis not in axes]
     dtype = tensor_dtype_to_np_dtype(op.element_type(0))
@@ -176,11 +87,11 @@ def _write_keepdims(op: Writer) -> Written | None:
 def _reduce_nothing(op: Writer) -> Written | None:
     """Replace a reduction of a scalar, or over no axes, by its elementwise step."""
     is_scalar = op.shape(0) == ()
-    return elementwise(op.node, op.scope) if is_scalar or _Reduction(op).reduces_nothing else None
+    return elementwise(op.node, op.scope) if is_scalar or Reduction(op).reduces_nothing else None
 
 
 def _leave_axes_out(op: Writer) -> Written | None:
-    reduction = _Reduction(op)
+    reduction = Reduction(op)
     if reduction.reduces_nothing or (reduction.axes and len(reduction.axes) != op.rank(0)):
         return None
     return reduction.yields(reduction.add(op.input(0), (), reduction.keepdims))
@@ -188,7 +99,7 @@ def _leave_axes_out(op: Writer) -> Written | None:
 
 def _list_axes(op: Writer) -> Written | None:
     """All axes as a constant, counted from the front."""
-    reduction = _Reduction(op)
+    reduction = Reduction(op)
     if reduction.reduces_nothing:
         return None
     axes = reduction.all_axes()
@@ -199,7 +110,7 @@ def _list_axes(op: Writer) -> Written | None:
 
 def _change_dimensions(op: Writer, *, keepdims: int, last: str) -> Written | None:
     """Keep the reduced dimensions and remove them afterwards, or drop them and restore them."""
-    reduction = _Reduction(op)
+    reduction = Reduction(op)
     if reduction.reduces_nothing or reduction.keepdims == keepdims:
         return None
     axes = reduction.all_axes()
@@ -212,7 +123,7 @@ def _change_dimensions(op: Writer, *, keepdims: int, last: str) -> Written | Non
 
 def _one_by_one(op: Writer) -> Written | None:
     """Reduce one dimension after the other; starting from the last keeps the numbers of the others."""
-    reduction = _Reduction(op)
+    reduction = Reduction(op)
     is_truncated = op.node.op_type == "ReduceMean" and op.scope.element_type(op.input(0)) in _INTEGERS
     if op.node.op_type not in _CHAINABLE or reduction.reduces_nothing or is_truncated:
         return None
@@ -249,7 +160,7 @@ def _running_sum(op: Writer) -> Written | None:
 
 def _infinity_apart(op: Writer) -> Written | None:
     """Handle negative infinity apart, since ReduceMax of some runtimes starts from a finite number."""
-    reduction = _Reduction(op)
+    reduction = Reduction(op)
     element_type = op.element_type(0)
     dtype = tensor_dtype_to_np_dtype(element_type)
     if op.node.op_type != "ReduceMax" or dtype.kind != "f" or reduction.reduces_nothing:
@@ -266,7 +177,7 @@ def _infinity_apart(op: Writer) -> Written | None:
 
 def _along_each(op: Writer, over: Callable[[str, int, int], str]) -> Written | None:
     """Reduce signed integers along one dimension after the other; their sizes have to be known and not 0."""
-    reduction = _Reduction(op)
+    reduction = Reduction(op)
     is_signed = op.element_type(0) in (TensorProto.INT32, TensorProto.INT64)
     if not is_signed or op.scope.target_opset < _WHOLE_NUMBERS_FROM:
         return None
@@ -306,7 +217,7 @@ def _in_int64(op: Writer) -> Written | None:
 
 def _in_type(op: Writer, wide: int, narrow: Container[int]) -> Written | None:
     element_type = op.element_type(0)
-    reduction = _Reduction(op)
+    reduction = Reduction(op)
     if element_type not in narrow:
         return None
     value = op.add("Cast", op.input(0), tail=element_type_name(wide), to=wide)

@@ -17,7 +17,8 @@ from reducelower.runtimes.facts import NO_COMPARISON_DOES, Fact, Is
 from reducelower.runtimes.features import Features
 from reducelower.runtimes.forms import FORMS
 from reducelower.runtimes.product import PRODUCTS
-from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES, Remedy, Written, rewrite
+from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES
+from reducelower.runtimes.remedy import Remedy, Written, rewrite
 from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.scope import Scope
 
@@ -107,7 +108,7 @@ def misfit(node: NodeProto, scope: Scope, facts: Sequence[Fact]) -> Misfit | Non
     unknown = None
     for fact in facts:
         try:
-            if fact.when.matches(features) and not (fact.outcome == "overflows" and features.reads_nothing):
+            if fact.when.matches(features) and not (fact.outcome == "overflows" and 0 in (features.shape(0) or ())):
                 true.append(fact)
         except RefusedError as refused:
             # Operators other than reductions count as right if a fact about them cannot be decided. Otherwise, behind

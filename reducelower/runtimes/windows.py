@@ -8,7 +8,7 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
-from reducelower.runtimes.remedies import Remedy, Written, rewrite
+from reducelower.runtimes.remedy import Remedy, Written, rewrite
 
 __all__ = ["WINDOWS"]
 
