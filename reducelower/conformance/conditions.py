@@ -94,7 +94,7 @@ def _alternatives(name: str, values: Sequence[Any]) -> Iterator[Any]:
         return
     if isinstance(values[0], int):
         for value in values:
-            yield from (Ranges(((0, value),)), Ranges(((value, None),)), Ranges(((value, value),)))
+            yield from (Ranges.between(None, value), Ranges.between(value, None), Ranges.between(value, value))
         return
     groups = [frozenset(values), *_FORMS] if name == "axes" else [frozenset(values)]
     if name.endswith("_types"):

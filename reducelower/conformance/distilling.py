@@ -155,7 +155,7 @@ def _ranges(opsets: Sequence[int], probed: Sequence[int]) -> Ranges | None:
     """Opset versions as ranges, open at the first and last one probed; None for all of them."""
     if len(opsets) == len(probed):
         return None
-    pairs: list[tuple[int, int | None]] = []
+    ranges: list[Ranges] = []
     runs = groupby(enumerate(probed), key=lambda item: item[1] in opsets)
     for is_included, run in runs:
         if is_included:
@@ -163,5 +163,5 @@ def _ranges(opsets: Sequence[int], probed: Sequence[int]) -> Ranges | None:
             first, last = places[0], places[-1]
             # A version between two that were probed counts as the older one.
             high = probed[last + 1] - 1 if last + 1 < len(probed) else None
-            pairs.append((probed[first] if first else 0, high))
-    return Ranges(tuple(pairs))
+            ranges.append(Ranges.between(probed[first] if first else None, high))
+    return Ranges(tuple(pair for each in ranges for pair in each.pairs))

@@ -95,4 +95,4 @@ def _same_operator(op_type: str, opset: int) -> Ranges:
     """The opset versions with the same definition of an operator: a runtime has one importer for them."""
     since = since_version(op_type, opset)
     later = min((version for version in versions(op_type) if version > since), default=None)
-    return Ranges(((since, None if later is None else later - 1),))
+    return Ranges.between(since, None if later is None else later - 1)

@@ -239,5 +239,5 @@ def _is_of(version: str, entry: str) -> bool:
 
 
 def _newest(reads: Ranges) -> int:
-    last = max((latest_opset() if high is None else high) for _, high in reads.pairs)
+    last = max((high[0] if high else latest_opset()) for _, high in reads.pairs)
     return min(last, latest_opset())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 
 from reducelower.errors import TargetError
 from reducelower.model.schemas import latest_opset
@@ -102,8 +102,7 @@ def combined(runtimes: Sequence[Runtime]) -> Runtime:
     members = list(dict.fromkeys(runtimes))
     if len(members) == 1:
         return members[0]
-    reads = reduce(Ranges.intersection, (each.reads for each in members))
-    common = [opset for opset in range(1, latest_opset() + 1) if opset in reads]
+    common = [opset for opset in range(1, latest_opset() + 1) if all(opset in each.reads for each in members)]
     if not common:
         ranges = "; ".join(f"{each} reads opsets {each.reads}" for each in members)
         raise TargetError(f"no opset version suits all of them: {ranges}", " and ".join(each.name for each in members))
@@ -112,7 +111,7 @@ def combined(runtimes: Sequence[Runtime]) -> Runtime:
         name="+".join(each.name for each in members),
         version="",
         about=f"A model that is right on {' and '.join(map(str, members))}.",
-        reads=reads,
+        reads=Ranges.of(common),
         prefer=min(common, key=lambda opset: (abs(opset - preferred), opset)),
         facts=tuple(replace(fact, says=f"({each}) {fact.says}") for each in members for fact in each.facts),
         ir_version=min((each.ir_version for each in members if each.ir_version is not None), default=None),
