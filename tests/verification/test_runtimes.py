@@ -71,7 +71,6 @@ import onnxruntime
 
 class TractError(Exception): pass
 class DatumType: I64 = 0
-def version(): return "1.0"
 
 class Value:
     def __init__(self, value): self.value = value
@@ -102,6 +101,9 @@ def test_a_result_that_the_runtime_ends_on_is_different_unless_the_source_is_ref
 ) -> None:
     source = model("g (float[2, 3] x) => (float[2, 3] y) { n = Neg (x) l = ReduceL2 (n) y = Mul (n, l) }", 18)
     (tmp_path / "tract.py").write_text(_TRACT.replace("REFUSED", refused))
+    installed = tmp_path / "tract-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: tract\nVersion: 1.0\n")
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}" exec "{sys.executable}" "$@"\n')
     python.chmod(0o755)

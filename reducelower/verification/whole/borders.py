@@ -160,10 +160,10 @@ def _inputs_of(region: Region, values: Mapping[str, Any], first: Region) -> dict
 
 
 def _in_main_graph(alignment: Alignment) -> Iterator[Claim]:
-    """The claims of the main graph; for claims in graphs and functions inside, that the nodes around them are equal."""
+    """The claims of the main graph without a proof; for claims inside nodes, that the nodes around them are equal."""
     main = alignment.levels[0]
     inner = {claim.level.path for claim in alignment.claims} - {main.path}
-    yield from (claim for claim in alignment.claims if claim.level is main)
+    yield from (claim for claim in alignment.claims if claim.level is main and not claim.is_same)
     claimed = {name for claim in alignment.claims if claim.level is main for _, name in claim.pairs}
     by_number = {number: name for name, number in main.left_numbers.items()}
     for node in main.right.holder.node if inner else ():
