@@ -19,17 +19,7 @@ from reducelower.legalization.checking import refuse_invalid, refuse_types_not_a
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.equal_tables import EqualTables
 from reducelower.legalization.legality import Treatment
-from reducelower.legalization.memo import (
-    NOTHING,
-    Memo,
-    Outcome,
-    ReadNode,
-    in_blanks,
-    put_in_own_names,
-    real_names,
-    scope_of,
-)
-from reducelower.legalization.memo.template import fill
+from reducelower.legalization.memo import NOTHING, Memo, Outcome, ReadNode, put_in_own_names
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.occurring_types import OccurringTypes
 from reducelower.legalization.other_domains import Move
@@ -41,6 +31,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.written_for import may_be_of_another_opset
 from reducelower.options import Target
 from reducelower.rulebook.rules import Rules
+from reducelower.scope.blanks import fill
 from reducelower.scope.dead_code import remove_unused
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
@@ -158,7 +149,7 @@ class GraphPass:
         if "RotaryEmbedding" in treated and self.goal < _HAS_ROTARY_EMBEDDING:
             originals = map(EqualTables(scope).read_first, originals)
         for index, read in self._memo.repeat("operators", edit, zip(positions, originals, strict=True)):
-            node = in_blanks(read)
+            node = read.in_blanks()
             is_foreign = node.domain not in DEFAULT_DOMAINS
             treatment = None if is_foreign else table[node.op_type]
             if is_foreign:
@@ -194,7 +185,7 @@ class GraphPass:
 
     def _work_out(self, stage: str, edit: Edit, index: int, read: ReadNode, node: NodeProto, settle: _Settle) -> None:
         """Legalize a node by rules, teach the memo, and apply the outcome. `node` is `read` with blanks for names."""
-        scope = scope_of(read, edit.scope)
+        scope = NodeScope(edit.scope, read.operands())
         op_type, outputs, before = node.op_type, list(node.output), node.SerializeToString()
         applied_before = len(self._rewriter.rules.applied)
         try:
@@ -211,7 +202,7 @@ class GraphPass:
             # The traceback would keep the model alive.
             outcome = Outcome(op_type, refusal=RefusedError(refused.reason_for(op_type), refused.hint))
         except RuleError as error:
-            raise RuleError(fill(error.reason, real_names(read)), error.path, error.line) from None
+            raise RuleError(fill(error.reason, read.real_names()), error.path, error.line) from None
         self._memo.learn(stage, edit.scope, read, scope, outcome)
         self._memo.put(outcome, edit, index, read)
 
@@ -259,7 +250,7 @@ class GraphPass:
             positions = [index for index in nodes.positions("Constant".__eq__) if index not in edit.replaced]
             originals = zip(positions, map(nodes.serialized, positions), strict=True)
             for index, read in self._memo.repeat("constants", edit, originals):
-                node = in_blanks(read)
+                node = read.in_blanks()
                 if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and any(node.output):
                     self._work_out("constants", edit, index, read, node, partial(self._settle, treatment))
 
@@ -287,7 +278,7 @@ class GraphPass:
             (index, node.SerializeToString()) for index, node in unreplaced if node.domain in DEFAULT_DOMAINS
         ]
         for index, read in self._memo.repeat("element types", edit, of_default_domain):
-            node = in_blanks(read)
+            node = read.in_blanks()
             if any(True for _ in subgraphs(node)):
                 self._work_out_holder(edit, index, self._fit)
             else:

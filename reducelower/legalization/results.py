@@ -21,7 +21,7 @@ def applied(edits: Iterable[Edit]) -> Sequence[Applied]:
     for edit in edits:
         for index, pairs in sorted((edit.applied or {}).items()):
             for read, outcome in pairs:
-                is_pair = outcome.op_type == "DequantizeLinear" and read is not None and read.signature[0] > QUANTIZED
+                is_pair = outcome.op_type == "DequantizeLinear" and read is not None and read.key[0] > QUANTIZED
                 if read is None or is_pair:
                     records.append(Applied(edit.scope.path, index))
                     continue

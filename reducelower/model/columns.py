@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "message_class"]
 
 _MESSAGES: Mapping[str, Mapping[int, str]] = {
     "Model": {7: "Graph", 25: "Function"},
@@ -19,8 +19,9 @@ _MESSAGES: Mapping[str, Mapping[int, str]] = {
     "Sparse": {1: "Tensor"},
     "Tensor": {8: "name", 9: "data"},
     "Value": {1: "name"},
+    "Parts": {1: "inputs", 2: "outputs", 3: "name", 6: "doc_string", 9: "metadata"},
 }
-"""The fields of onnx.proto, by number, that hold such a text, or a message that contains some.
+"""The fields of onnx.proto, by number, that hold such a text, or a message that contains some. "Parts" is one node.
 
 All nodes of a graph are read as one, since protobuf merges repetitions of a field that is declared as a single message.
 The data of tensors is declared so that only the last one is kept: protobuf would keep all undeclared fields.
@@ -32,7 +33,7 @@ class Columns:
 
     def __init__(self, model: bytes) -> None:
         """Take a serialized model."""
-        self._model = _class("Model").FromString(model)
+        self._model = message_class("Model").FromString(model)
 
     def all(self, kind: Literal["name", "operator", "attribute"]) -> set[bytes]:
         """All names of nodes and values, all operators, or the names of all attributes."""
@@ -51,7 +52,8 @@ def _collect(texts: set[bytes], kind: str, message: Any) -> None:
 
 
 @cache
-def _class(name: str) -> Any:
+def message_class(name: str) -> Any:
+    """The class of messages of a name, with the fields ``field_1`` and so on; others stay as bytes at their end."""
     kinds = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="columns.proto", package="reducelower", syntax="proto2")
     for message, fields in _MESSAGES.items():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import cache
 from typing import NamedTuple
 
 __all__ = [
@@ -19,7 +18,6 @@ __all__ = [
     "Field",
     "MalformedError",
     "Window",
-    "field_head",
     "varint",
 ]
 
@@ -59,12 +57,6 @@ def varint(number: int) -> bytes:
         number >>= 7
     encoded.append(number)
     return bytes(encoded)
-
-
-@cache
-def field_head(length: int) -> bytes:
-    """Tag and length that precede a node of `length` bytes in a GraphProto."""
-    return b"\x0a" + varint(length)
 
 
 class Window:

@@ -13,14 +13,13 @@ from itertools import chain
 
 from onnx import NodeProto, numpy_helper
 
-from reducelower.legalization.memo.template import fill
 from reducelower.recompose.composites import replacement
 from reducelower.recompose.expressions import Form
 from reducelower.recompose.place import Answer, Place
 from reducelower.recompose.search import PASSING_ON, Match, search
 from reducelower.recompose.surroundings import Surroundings
 from reducelower.recompose.view import OUTPUT, Memoized, View
-from reducelower.scope.blanks import blank
+from reducelower.scope.blanks import blank, fill
 from reducelower.scope.graph import GraphScope
 
 __all__ = ["Candidate", "Composed", "Finder", "Left", "compose"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +16,7 @@ from reducelower.types import Known
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
 
-__all__ = ["ALL_OPERANDS", "Added", "blank", "blanks"]
+__all__ = ["ALL_OPERANDS", "MARKS", "NAME_BLANK", "Added", "blank", "blanks", "fill", "is_in_blanks"]
 
 
 def blank(what: int | str) -> str:
@@ -27,6 +28,25 @@ def blank(what: int | str) -> str:
 def blanks(operands: int) -> tuple[str, ...]:
     """The blanks for this many operands."""
     return tuple(map(blank, range(operands)))
+
+
+NAME_BLANK = blank("n")
+"""The blank of the node's own name."""
+
+MARKS = blank("marks")
+"""The doc string of a node in blanks: doc string and metadata of the original go to the new node that has it."""
+
+_BLANK = re.compile(r"⟦\w+⟧")
+
+
+def is_in_blanks(text: str) -> bool:
+    """Whether a text contains a blank."""
+    return _BLANK.search(text) is not None
+
+
+def fill(text: str, real: Mapping[str, str]) -> str:
+    """Replace the blanks in a text by names."""
+    return _BLANK.sub(lambda match: real.get(match[0], match[0]), text)
 
 
 ALL_OPERANDS = -1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -11,13 +11,14 @@ from onnx import ModelProto, NodeProto, TensorProto, checker, helper
 import reducelower
 from reducelower import Target
 from reducelower.legalization import run
-from reducelower.legalization.memo import in_blanks, read_node, scope_of
+from reducelower.legalization.memo import read_node
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.model.document import Document
 from reducelower.model.names import Names
 from reducelower.scope.blanks import ALL_OPERANDS
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
+from reducelower.scope.node import NodeScope
 from reducelower.scope.scope import Asking
 from reducelower.types import Inference
 from tests.models import model, yields
@@ -109,7 +110,7 @@ _OF_ALL = {"known": ("⟦1⟧",), "never_zero": ()}
 _QUESTIONS = sorted(get_args(Asking))
 
 
-def _node_scope() -> tuple[NodeProto, Any]:
+def _node_scope() -> tuple[NodeProto, NodeScope]:
     given = model("(float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> { y = ReduceMax (x, a) }")
     ground = Ground(
         Names(Document.of_message(given)),
@@ -121,7 +122,7 @@ def _node_scope() -> tuple[NodeProto, Any]:
         initializers_stand_alone=True,
     )
     read = read_node(given.graph.node[0].SerializeToString())
-    return in_blanks(read), scope_of(read, GraphScope(ground, given.graph, 18, "graph", key=()))
+    return read.in_blanks(), NodeScope(GraphScope(ground, given.graph, 18, "graph", key=()), read.operands())
 
 
 @pytest.mark.parametrize("question", _QUESTIONS)

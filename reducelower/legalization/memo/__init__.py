@@ -12,51 +12,26 @@ takes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeAlias
 
 from reducelower.errors import RefusedError
 from reducelower.legalization.edits import Edit
-from reducelower.legalization.memo.memory import Memory, Places
-from reducelower.legalization.memo.outcome import NOTHING, Outcome, entry_of, in_blanks, scope_of
-from reducelower.legalization.memo.reading import ReadNode, Signature, read_node
-from reducelower.legalization.memo.writing import Writing, put_in_own_names, put_refusal, real_names
-from reducelower.model.wire import INPUT, NAME, OUTPUT
+from reducelower.legalization.memo.memory import Memory
+from reducelower.legalization.memo.outcome import NOTHING, Outcome, entry_of
+from reducelower.legalization.memo.reading import Key, ReadNode, read_node
+from reducelower.legalization.memo.writing import Writing, put_in_own_names, put_refusal
 from reducelower.scope.blanks import ALL_OPERANDS
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.node import NodeScope
 from reducelower.scope.trail import Branch, learn
 
-__all__ = [
-    "NOTHING",
-    "Memo",
-    "Memory",
-    "Outcome",
-    "ReadNode",
-    "entry_of",
-    "in_blanks",
-    "put_in_own_names",
-    "read_node",
-    "real_names",
-    "scope_of",
-]
+__all__ = ["NOTHING", "Memo", "Memory", "Outcome", "ReadNode", "entry_of", "put_in_own_names", "read_node"]
 
 
 _Tree: TypeAlias = "Branch | Outcome"
 """What is known of nodes with equal operator and attributes: a question with what follows each answer, or a result."""
-
-_NO_TREES: Mapping[bytes, _Tree] = {}
-
-_UNCOMMON = 128
-"""Lengths that take more than one byte."""
-
-# The common form: one or two inputs and one output, all different, with or without a node name.
-_COMMON: Mapping[tuple[bool, bool], Signature] = {
-    (two, named): (2, (0, 1, 2), named) if two else (1, (0, 1), named)
-    for two in (True, False)
-    for named in (True, False)
-}
 
 
 class Memo:
@@ -80,10 +55,10 @@ class Memo:
         self._memory = memory
         self._writings: dict[GraphScope, dict[Outcome, Writing]] = {}
 
-    def _trees_in(self, stage: str, graph: GraphScope) -> Places:
-        # How constants are added and types stated is the same for all nodes of a graph, so it is not asked for each.
-        way = graph.writes_initializers, graph.is_graph, graph.is_function
-        return self._memory.places.setdefault((stage, graph.opset, *way), {})
+    def _known(self, stage: str, graph: GraphScope) -> dict[Key, _Tree]:
+        """What is known of nodes at a stage, of graphs of an opset version to which constants are added in one way."""
+        way = stage, graph.opset, graph.writes_initializers, graph.is_graph, graph.is_function
+        return self._memory.places.setdefault(way, {})
 
     def repeat(self, stage: str, edit: Edit, nodes: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, ReadNode]]:
         """Apply known results to nodes of one graph or function body; yield position and names of every other node.
@@ -91,52 +66,13 @@ class Memo:
         Each stage has its own results. The nodes must not have been edited since their bytes were taken. The caller may
         `learn` a yielded node before it asks for the next one.
         """
-        graph = edit.scope
-        trees = self._trees_in(stage, graph)
-        writings = self._writings.setdefault(graph, {})
-        common = {form: trees.setdefault(signature, {}) for form, signature in _COMMON.items()}
+        known = self._known(stage, edit.scope)
         for index, data in nodes:
-            tree: _Tree | None = None
-            try:
-                # The same as `read_node`, but for the common form only, in a third of the time.
-                first = data[1]
-                lengths = first or _UNCOMMON
-                first_end = inputs_end = first + 2
-                two = data[first_end] == INPUT
-                if two:
-                    second = data[first_end + 1]
-                    lengths |= second or _UNCOMMON
-                    inputs_end += 2 + second
-                output = data[inputs_end + 1]
-                lengths |= output or _UNCOMMON
-                names_end = output_end = inputs_end + 2 + output
-                named = data[output_end] == NAME
-                if named:
-                    name = data[output_end + 1]
-                    lengths |= name or _UNCOMMON
-                    names_end += 2 + name
-                rest = data[names_end:]
-                tree = common[two, named].get(rest)
-            except IndexError:
-                pass
-            # The ends match only if every length is a single byte and every field has the expected tag.
-            is_common = tree is not None and lengths < _UNCOMMON and data[0] == INPUT and data[inputs_end] == OUTPUT
-            if is_common and two:
-                first_input, second_input = data[2:first_end], data[first_end + 2 : inputs_end]
-                is_common = first_input != second_input
-                names = [first_input, second_input, data[inputs_end + 2 : output_end], data[output_end + 2 : names_end]]
-            elif is_common:
-                names = [data[2:first_end], data[inputs_end + 2 : output_end], data[output_end + 2 : names_end]]
-            if is_common:
-                read = ReadNode(names, _COMMON[two, named], rest, b"")
-            else:
-                read = read_node(data)
-                tree = trees.get(read.signature, _NO_TREES).get(read.rest)
-            outcome = _follow(tree, graph, read.names) if isinstance(tree, Branch) else tree
+            read = read_node(data)
+            tree = known.get(read.key)
+            outcome = _follow(tree, edit.scope, read.names) if isinstance(tree, Branch) else tree
             if outcome is None:
                 yield index, read
-            elif outcome in writings:
-                writings[outcome].put(edit, index, read)
             elif outcome is not NOTHING:
                 self.put(outcome, edit, index, read)
 
@@ -144,27 +80,24 @@ class Memo:
         """Add the result of a node."""
         if not self._remembers or not (scope is None or scope.is_repeatable):
             return
-        place = self._trees_in(stage, graph).setdefault(read.signature, {})
         trail = {} if scope is None else scope.trail
-        if learn(place, read.rest, trail, outcome, _ANSWERING):
+        if learn(self._known(stage, graph), read.key, trail, outcome, _ANSWERING):
             self._memory.outcomes += 1
 
     def put(self, outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:
         """Apply an outcome to a node."""
-        if outcome is NOTHING:
-            return
-        if outcome.domain:
-            self.foreign.add((outcome.domain, outcome.op_type))
-            return
-        if outcome.refusal is not None:
-            put_refusal(outcome, edit, index, read)
-            return
-        self.unmended.update(dict.fromkeys(outcome.unmended))
         writings = self._writings.setdefault(edit.scope, {})
         writing = writings.get(outcome)
-        if writing is None:
-            writing = writings[outcome] = Writing(outcome, edit.scope, read, self.doubts)
-        writing.put(edit, index, read)
+        if writing is not None:
+            writing.put(edit, index, read)
+        elif outcome.domain:
+            self.foreign.add((outcome.domain, outcome.op_type))
+        elif outcome.refusal is not None:
+            put_refusal(outcome, edit, index, read)
+        elif outcome is not NOTHING:
+            self.unmended.update(dict.fromkeys(outcome.unmended))
+            writings[outcome] = Writing(outcome, edit.scope, read, self.doubts)
+            writings[outcome].put(edit, index, read)
 
 
 _ANSWERING = partial(getattr, GraphScope)

@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any
 
-from reducelower.legalization.memo.reading import Signature
+from reducelower.legalization.memo.reading import Key
 from reducelower.scope.values import Values
 
-__all__ = ["Memory", "Places", "forget", "memory_for"]
-
-Places: TypeAlias = "dict[Signature, dict[bytes, Any]]"
-"""Branches and outcomes by signature, and by operator and attributes."""
+__all__ = ["Memory", "forget", "memory_for"]
 
 _KINDS = 4
 """How many kinds of runs are remembered; the least recent is dropped."""
@@ -31,7 +28,7 @@ class Memory:
     """What runs of one kind learned: outcomes by stage, opset version and way to add constants; numbers of values."""
 
     def __init__(self) -> None:
-        self.places: dict[tuple[str, int, bool, bool, bool], Places] = {}
+        self.places: dict[tuple[str, int, bool, bool, bool], dict[Key, Any]] = {}
         self.values = Values()
         self.outcomes = 0
 

@@ -10,23 +10,22 @@ from typing import TYPE_CHECKING
 from onnx import NodeProto, TensorProto
 
 from reducelower.legalization.memo.alone import InferredAlone, infer_alone, operands_of
-from reducelower.legalization.memo.template import MARKS, NAME_BLANK, Template, is_in_blanks
+from reducelower.legalization.memo.template import Template
 from reducelower.legalization.tidying import may_share
 from reducelower.model.graph import read_by
 from reducelower.model.rewrites import Entry
-from reducelower.scope.blanks import blank, blanks
-from reducelower.scope.graph import GraphScope
-from reducelower.scope.node import NodeScope
+from reducelower.scope.blanks import MARKS, NAME_BLANK, blank, blanks, is_in_blanks
 
 if TYPE_CHECKING:
     from reducelower.errors import RefusedError
     from reducelower.legalization.memo.reading import ReadNode
     from reducelower.scope.blanks import Added
-    from reducelower.scope.graph import Described
+    from reducelower.scope.graph import Described, GraphScope
+    from reducelower.scope.node import NodeScope
     from reducelower.scope.trail import Question
     from reducelower.scope.values import Values
 
-__all__ = ["NOTHING", "Outcome", "entry_of", "in_blanks", "scope_of"]
+__all__ = ["NOTHING", "Outcome", "entry_of"]
 
 _TYPES_KEPT = 64
 """For how many combinations of operand types an outcome keeps the types of its new values."""
@@ -74,8 +73,8 @@ class Outcome:
     @cached_property
     def template(self) -> Template:
         """What is written for a node."""
-        added = [name for name, _ in self.added]
-        return Template(self.nodes or (), self.derived, added, self.operands, is_bare=self.in_place)
+        new = [name for _, _, name in self.derived] + [name for name, _ in self.added]
+        return Template(self.nodes or (), (*blanks(self.operands), NAME_BLANK, MARKS, *new), is_bare=self.in_place)
 
     @cached_property
     def reads(self) -> Sequence[int]:
@@ -157,29 +156,6 @@ NOTHING = Outcome("")
 """The outcome of a node that is legal."""
 
 
-def in_blanks(read: ReadNode) -> NodeProto:
-    """The node with blanks for its names."""
-    inputs, places, has_name = read.signature
-    node = NodeProto.FromString(read.rest)
-    operands = (*blanks(len(read.names) - 1), "")
-    names = [operands[place] for place in places]  # the place of an omitted one is -1
-    node.input.extend(names[:inputs])
-    node.output.extend(names[inputs:])
-    if has_name:
-        node.name = NAME_BLANK
-    node.doc_string = MARKS
-    # Both spellings of the default domain become one.
-    if node.domain == "ai.onnx":
-        node.ClearField("domain")
-    return node
-
-
-def scope_of(read: ReadNode, graph: GraphScope) -> NodeScope:
-    """The scope of a node in blanks."""
-    names = enumerate(map(bytes.decode, read.names[:-1]))
-    return NodeScope(graph, dict(zip(blanks(len(read.names) - 1), names, strict=True)))
-
-
 def entry_of(read: ReadNode, outcome: Outcome, graph: GraphScope) -> Entry:
     """The outcome of a node of a graph as data, together with what was asked about the node."""
     constants, answers = {}, []
@@ -193,7 +169,7 @@ def entry_of(read: ReadNode, outcome: Outcome, graph: GraphScope) -> Entry:
             constants[operand] = value
     added = {name: each.tensor for name, each in outcome.added}
     return Entry(
-        in_blanks(read),
+        read.in_blanks(),
         outcome.nodes or (),
         (graph.opset, graph.ground.opset),
         constants,

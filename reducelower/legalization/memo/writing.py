@@ -13,23 +13,17 @@ from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo.alone import infer_alone, operands_of
 from reducelower.legalization.memo.outcome import Outcome
 from reducelower.legalization.memo.reading import ReadNode
-from reducelower.legalization.memo.template import MARKS, NAME_BLANK, fill
 from reducelower.model.graph import subgraphs
-from reducelower.scope.blanks import Added, blanks
+from reducelower.scope.blanks import MARKS, NAME_BLANK, Added, fill
 from reducelower.scope.graph import Described, GraphScope
 
-__all__ = ["Writing", "put_in_own_names", "put_refusal", "real_names"]
-
-
-def real_names(read: ReadNode) -> dict[str, str]:
-    """The names of a node by their blanks."""
-    return dict(zip((*blanks(len(read.names) - 1), NAME_BLANK), map(bytes.decode, read.names), strict=True))
+__all__ = ["Writing", "put_in_own_names", "put_refusal"]
 
 
 def put_refusal(outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:
     """Record why a node cannot be legalized, with its own names."""
     assert outcome.refusal is not None
-    real = real_names(read)
+    real = read.real_names()
     reason, hint = fill(outcome.refusal.reason, real), fill(outcome.refusal.hint, real)
     edit.refuse(index, real[NAME_BLANK], outcome.op_type, reason, hint)
 
@@ -73,7 +67,7 @@ class Writing:
         self._doubts = doubts
         self._names = graph.ground.names
         # A constant may be named after an operand; the first node that reads it decides.
-        real = real_names(read)
+        real = read.real_names()
         self._fixed = {name: _add_constant(each, graph, real) for name, each in outcome.added}
         self._constants = tuple(map(str.encode, self._fixed.values()))
         self._template = outcome.template
@@ -151,7 +145,7 @@ class Writing:
 
     def _real_names(self, read: ReadNode) -> dict[str, str]:
         """Names by their blanks, with fresh names for new values."""
-        real = real_names(read) | self._fixed
+        real = read.real_names() | self._fixed
         for stem, tail, name in self.outcome.derived:
             # The stem of a nested replacement may itself be a new name.
             real[name] = self._names.fresh(real.get(stem, stem), tail)
