@@ -276,7 +276,6 @@ class Crossing:
                 f"stay at opset {self.boundary} or above, or make {name!r} a constant",
             )
         node.attribute.append(_attribute(move, value))
-        scope.release(name)
         node.input[move.input] = ""
         if move.input == len(node.input) - 1:
             while len(node.input) > 1 and not node.input[-1]:

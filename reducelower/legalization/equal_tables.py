@@ -43,5 +43,4 @@ class EqualTables:
             first = self._first.setdefault(kind_of(producer), name)
             if first != name:
                 node.input[place] = first
-                graph.release(name)
         return node.SerializeToString()

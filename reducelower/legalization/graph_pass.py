@@ -7,7 +7,7 @@ element types they take are handled last, and only for types that can occur in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TypeAlias
 
@@ -26,6 +26,7 @@ from reducelower.legalization.other_domains import Move
 from reducelower.legalization.quantized_pairs import may_be_expanded, with_quantized
 from reducelower.legalization.sharing import share
 from reducelower.legalization.tidying import tidied
+from reducelower.model.document import Document
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.written_for import may_be_of_another_opset
@@ -58,7 +59,7 @@ class GraphPass:
     def __init__(
         self,
         model: ModelProto,
-        attributes: Collection[str],
+        source: Document,
         target: Target,
         ground: Ground,
         rules: Rules,
@@ -69,10 +70,10 @@ class GraphPass:
         records: bool = False,
         repairs: bool = False,
     ) -> None:
-        """Prepare a run. `attributes` are the names of all attributes; `records` says to keep what is applied where."""
+        """Prepare a run. `source` is the model before any edit; `records` says to keep what is applied where."""
         assert target.opset is not None
         self.model = model
-        self.attributes = attributes
+        self.source = source
         self.target = target
         self.goal: int = target.opset
         self.ground = ground
@@ -87,7 +88,8 @@ class GraphPass:
 
     def run(self, source_opset: int) -> None:
         """Legalize the model. If `refusals` is not empty afterwards, the model must not be used."""
-        self._walk(GraphScope(self.ground, self.model.graph, source_opset, "graph", key=()))
+        columns = self.source.columns
+        self._walk(GraphScope(self.ground, self.model.graph, source_opset, "graph", key=(), columns=columns))
         for number, function in enumerate(self.model.functions):
             self._walk_function(function, number)
         remove_unused(self.edits)
@@ -138,7 +140,8 @@ class GraphPass:
         self.nodes += len(nodes)
         # Look up every operator, also those that the memo knows: types that the target drops are handled at the end.
         operators = set(nodes.op_types) - {"Constant"}
-        doubtful = {op_type for op_type in operators if may_be_of_another_opset(op_type, scope.opset, self.attributes)}
+        attributes = self.source.attributes
+        doubtful = {op_type for op_type in operators if may_be_of_another_opset(op_type, scope.opset, attributes)}
         treated = {op_type for op_type in operators if table[op_type] is not None} | doubtful
         if self._rewriter.moves:
             treated = operators  # the list of operators does not include their domains

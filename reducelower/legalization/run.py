@@ -82,7 +82,7 @@ def run(
         memo = Memo(memory, remembers=settings.memo)
         graph_pass = GraphPass(
             model,
-            source.attributes,
+            source,
             goal,
             ground,
             rules,

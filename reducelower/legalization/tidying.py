@@ -50,10 +50,9 @@ def tidied(nodes: Sequence[NodeProto], outputs: Iterable[str], scope: NodeScope)
     Args:
         nodes: what replaces a node, in order.
         outputs: the outputs of the node replaced, which keep their names.
-        scope: the scope of the node replaced. Constants are added to it; those that are no longer read are released.
+        scope: the scope of the node replaced, to which constants are added.
     """
     kept_names = set(outputs)
-    operands = {name for node in nodes for name in node.input if name and not scope.is_new(name)} - kept_names
     renamed: dict[str, str] = {}
     first_of_kind: dict[Hashable, NodeProto] = {}
     kept: list[NodeProto] = []
@@ -75,10 +74,7 @@ def tidied(nodes: Sequence[NodeProto], outputs: Iterable[str], scope: NodeScope)
                 renamed[node.output[0]] = constant
                 continue
         kept.append(node)
-    kept = nodes_needed(kept, kept_names)
-    read = {name for node in kept for name in read_by(node)}
-    scope.release(*sorted(operands - read))
-    return kept
+    return nodes_needed(kept, kept_names)
 
 
 def _passes_on(node: NodeProto, types: BodyScope) -> bool:

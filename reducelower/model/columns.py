@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property
+from typing import Any, Literal, NamedTuple
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-__all__ = ["Columns", "message_class"]
+__all__ = ["Columns", "MainNodes", "message_class"]
 
 _MESSAGES: Mapping[str, Mapping[int, str]] = {
     "Model": {7: "Graph", 25: "Function"},
     "Graph": {1: "Node", 5: "Tensor", 11: "Value", 12: "Value", 13: "Value", 15: "Sparse"},
     "Function": {4: "name", 5: "name", 7: "Node"},
-    "Node": {1: "name", 2: "name", 3: "name", 4: "operator", 5: "Attribute"},
+    "Node": {1: "name", 2: "name", 3: "name", 4: "operator", 5: "Attribute", 7: "domain"},
     "Attribute": {1: "attribute", 6: "Graph", 11: "Graph"},
     "Sparse": {1: "Tensor"},
     "Tensor": {8: "name", 9: "data"},
     "Value": {1: "name"},
-    "Parts": {1: "inputs", 2: "outputs", 3: "name", 6: "doc_string", 9: "metadata"},
+    "ModelOfNodes": {7: "GraphOfNodes"},
+    "GraphOfNodes": {1: "node", 5: "data", 13: "data"},
+    "NodeInParts": {1: "input", 2: "output", 3: "name", 6: "doc_string", 9: "metadata"},
 }
-"""The fields of onnx.proto, by number, that hold such a text, or a message that contains some. "Parts" is one node.
+"""The fields of onnx.proto, by number, that hold such a text, or a message that contains some.
 
 All nodes of a graph are read as one, since protobuf merges repetitions of a field that is declared as a single message.
-The data of tensors is declared so that only the last one is kept: protobuf would keep all undeclared fields.
+The data of tensors is declared so that only the last one is kept: protobuf would keep all undeclared fields. In the
+last three messages, nodes are bytes or a single one.
 """
+
+
+class MainNodes(NamedTuple):
+    """The nodes of the main graph: each as bytes, their operators in order, all that they read, and other domains."""
+
+    data: Sequence[bytes]
+    operators: Sequence[bytes]
+    reads: Sequence[bytes]
+    domains: Sequence[bytes]
 
 
 class Columns:
@@ -33,6 +45,7 @@ class Columns:
 
     def __init__(self, model: bytes) -> None:
         """Take a serialized model."""
+        self._bytes = model
         self._model = message_class("Model").FromString(model)
 
     def all(self, kind: Literal["name", "operator", "attribute"]) -> set[bytes]:
@@ -40,6 +53,13 @@ class Columns:
         texts: set[bytes] = set()
         _collect(texts, kind, self._model)
         return texts
+
+    @cached_property
+    def main_nodes(self) -> MainNodes:
+        """The nodes of the main graph."""
+        nodes = self._model.field_7.field_1
+        data = message_class("ModelOfNodes").FromString(self._bytes).field_7.field_1[:]
+        return MainNodes(data, nodes.field_4[:], nodes.field_1[:], nodes.field_7[:])
 
 
 def _collect(texts: set[bytes], kind: str, message: Any) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import chain
-from operator import attrgetter
+from functools import cached_property
 from typing import TypeAlias
 
 from onnx import FunctionProto, GraphProto, NodeProto
+
+from reducelower.model.columns import Columns
+from reducelower.model.wire import varint
 
 __all__ = ["NodeList", "Replacement", "nodes_of"]
 
@@ -21,66 +23,84 @@ def nodes_of(replacement: Replacement) -> Sequence[NodeProto]:
     return GraphProto.FromString(replacement).node if isinstance(replacement, bytes) else replacement
 
 
-_KIND = attrgetter("op_type", "domain")
-
-
 class NodeList:
-    """The nodes of one graph or function body, which may be edited. Each keeps its position until `splice`."""
+    """The nodes of one graph or function body, which may be edited. Each keeps its position until `splice`.
 
-    def __init__(self, holder: GraphProto | FunctionProto) -> None:
-        """Take the graph or function body."""
+    Attributes:
+        operators: the operators before any edit, in order.
+        touched: the positions of nodes that may have been edited.
+        main: the nodes as columns, before any edit; None unless they are those of a main graph.
+    """
+
+    def __init__(self, holder: GraphProto | FunctionProto, columns: Columns | None = None) -> None:
+        """Take the graph or function body, and for a main graph the columns of the model before any edit."""
         self._holder = holder
-        self._nodes: list[NodeProto] = list(holder.node)
-        self._kinds: dict[tuple[str, str], list[int]] = {}
-        for index, kind in enumerate(map(_KIND, self._nodes)):
-            self._kinds.setdefault(kind, []).append(index)
-        self._overwritten: set[int] = set()
+        self.main = None if columns is None else columns.main_nodes
+        if self.main is None or len(self.main.operators) != len(self.main.data):  # a node without operator
+            self.operators = [node.op_type for node in holder.node]
+        else:
+            self.operators = list(map(bytes.decode, self.main.operators))
+        has_domains = self.main is None or self.main.domains
+        self._foreign = {at for at, node in enumerate(holder.node) if node.domain} if has_domains else set()
+        self.touched: set[int] = set()
 
     def __len__(self) -> int:
-        return len(self._nodes)
-
-    def __iter__(self) -> Iterator[NodeProto]:
-        return iter(self._nodes)
+        return len(self.operators)
 
     def __getitem__(self, index: int) -> NodeProto:
-        return self._nodes[index]
+        self.touched.add(index)
+        return self._holder.node[index]
 
     def serialized(self, index: int) -> bytes:
         """The bytes of a node."""
-        return self._nodes[index].SerializeToString()
+        if self.main is None or index in self.touched:
+            return self._holder.node[index].SerializeToString()
+        return self.main.data[index]
 
     def overwrite(self, index: int, data: bytes) -> None:
         """Replace a node in place by another, serialized one."""
-        self._overwritten.add(index)
-        self._nodes[index].ParseFromString(data)
+        self[index].ParseFromString(data)
 
-    @property
+    @cached_property
     def op_types(self) -> Collection[str]:
         """The operators before any edit."""
-        return {op_type for op_type, _ in self._kinds}
+        return set(self.operators)
 
     def positions(self, is_wanted: Callable[[str], bool]) -> Sequence[int]:
         """Positions of the nodes with a wanted operator before any edit, and of all nodes of other domains."""
-        by_kind = [positions for (op_type, domain), positions in self._kinds.items() if domain or is_wanted(op_type)]
-        return by_kind[0] if len(by_kind) == 1 else sorted(chain(*by_kind))
+        wanted = set(filter(is_wanted, self.op_types))
+        positions = [index for index, op_type in enumerate(self.operators) if op_type in wanted] if wanted else []
+        return sorted(self._foreign.union(positions)) if self._foreign else positions
 
     def of(self, is_wanted: Callable[[str], bool]) -> Iterator[tuple[int, NodeProto]]:
         """Yield position and current node of every node whose operator is wanted."""
-        for index in sorted(self._overwritten.union(self.positions(is_wanted))):  # no other node changed its operator
-            if is_wanted(self._nodes[index].op_type):
-                yield index, self._nodes[index]
+        for index in sorted(self.touched.union(self.positions(is_wanted))):  # no other node changed its operator
+            if is_wanted(self._holder.node[index].op_type):
+                yield index, self._holder.node[index]
 
     def splice(self, replaced: Mapping[int, Replacement]) -> None:
         """Replace nodes by position; replacements at -1 come first."""
         if not replaced:
             return
-        made = list(nodes_of(replaced.get(-1, ())))
+        made = [_bytes_of(replaced.get(-1, ()))]
         # Also nodes that a rule appended to the body after this list was made.
-        for index, node in enumerate(self._holder.node):
-            if index in replaced:
-                made += nodes_of(replaced[index])
-            else:
-                made.append(node)
-        del self._holder.node[:]
-        self._holder.node.extend(made)
-        self._nodes = list(self._holder.node)
+        for index in range(len(self._holder.node)):
+            nodes = replaced.get(index)
+            made.append(_framed(self.serialized(index)) if nodes is None else _bytes_of(nodes))
+        nodes = b"".join(made)
+        self._holder.ClearField("node")
+        if isinstance(self._holder, GraphProto):
+            self._holder.MergeFromString(nodes)
+        else:
+            self._holder.node.extend(nodes_of(nodes))
+
+
+def _bytes_of(replacement: Replacement) -> bytes:
+    if isinstance(replacement, bytes):
+        return replacement
+    return b"".join([_framed(node.SerializeToString()) for node in replacement])
+
+
+def _framed(node: bytes) -> bytes:
+    """A node as it is in a GraphProto, after tag and length."""
+    return b"\x0a" + varint(len(node)) + node

@@ -66,8 +66,6 @@ class Composed:
     def settle(self, scope: GraphScope) -> list[NodeProto]:
         """The new nodes; this adds their constants and names their values."""
         answer, names = self.answer, self.names
-        for value in answer.released:
-            scope.release(names[blank(value)])
         for called, tail in answer.between.items():
             names[called] = scope.ground.names.fresh(names[blank(OUTPUT)], tail)
         for called, (constant, tail) in answer.constants.items():

@@ -121,7 +121,6 @@ def vector(place: Place, name: str, shape: Sequence[int], around: int, neutral: 
     constant = view.constant(value)
     if constant is None:
         raise NotItError(f"its {name} {label!r} is of shape {list(actual)} and no constant that could be given another")
-    place.released.append(value)
     return place.constant(constant.reshape(tuple(shape)), name)
 
 

@@ -26,7 +26,6 @@ class Answer:
         blocks_parts: whether no part of the match may be taken for the operator either.
         constants: constants for the nodes, with their name tails, by blank.
         between: name tails of values between the nodes, by blank.
-        released: values that the nodes no longer read.
     """
 
     nodes: Sequence[NodeProto] = ()
@@ -35,7 +34,6 @@ class Answer:
     blocks_parts: bool = False
     constants: Mapping[str, tuple[Array, str]] = field(default_factory=dict)
     between: Mapping[str, str] = field(default_factory=dict)
-    released: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -48,11 +46,10 @@ class Place:
     opset: int
     constants: dict[str, tuple[Array, str]] = field(default_factory=dict)
     between: dict[str, str] = field(default_factory=dict)
-    released: list[int] = field(default_factory=list)
 
     def answer(self, nodes: Sequence[NodeProto]) -> Answer:
         """The answer with these nodes."""
-        return Answer(nodes, constants=self.constants, between=self.between, released=self.released)
+        return Answer(nodes, constants=self.constants, between=self.between)
 
     def constant(self, value: Array, name: str) -> str:
         """Add a constant; return its blank."""

@@ -90,9 +90,6 @@ class Raiser:
         scope, op_type = edit.scope, composed.form.op_type
         for index in composed.region:
             edit.replaced[index] = []
-            for name in surroundings.inputs[index]:
-                if name and surroundings.constant_number(name):
-                    scope.release(name)
         nodes = composed.settle(scope)
         copy_marks(surroundings.nodes[composed.last], next(node for node in nodes if node.op_type == op_type))
         edit.replaced[composed.last] = nodes

@@ -50,7 +50,7 @@ class Surroundings:
         New kinds of nodes at its opset version are added to `kinds`.
         """
         self._scope = scope
-        self.nodes: Sequence[NodeProto] = [scope.node_list[index] for index in range(len(scope.node_list))]
+        self.nodes: Sequence[NodeProto] = list(scope.edited.node)
         self.op_types: Sequence[str] = list(map(attrgetter("op_type"), self.nodes))
         self.inputs = [_without_absent_ends(node.input[:]) for node in self.nodes]
         self.outputs = [_without_absent_ends(node.output[:]) for node in self.nodes]

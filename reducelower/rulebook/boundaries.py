@@ -20,7 +20,6 @@ from onnx import FunctionProto, NodeProto
 
 from reducelower.errors import RefusedError, RuleError
 from reducelower.model.attributes import drop_attribute, set_attribute
-from reducelower.model.graph import read_by
 from reducelower.model.schemas import schema, schema_in_force, versions
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bodies import write_out
@@ -192,8 +191,6 @@ class BoundaryRule(Written):
         nodes = write_out(function, body, node, scope)
         if self.applied is not None:
             self.applied.append(self.source.place)
-        read = {name for each in nodes for name in read_by(each)}
-        scope.release(*(name for name in node.input if name and name not in read))
         return nodes
 
 

@@ -97,7 +97,6 @@ def _reshape(op: Writer) -> Written | None:
     if sizes is None or 0 in sizes or sizes.count(None) > 1:
         return None
     shape = op.integers([-1 if size is None else size for size in sizes], "shape")
-    op.scope.release(*op.node.input[1:])
     return op.yields("Reshape", op.input(0), shape), _OPSET
 
 
@@ -132,7 +131,6 @@ def _times_ones(op: Writer) -> Written | None:
     if sizes is None or element_type not in _NUMERIC or not 0 < prod(map(int, sizes)) <= _MOST_ONES:
         return None
     ones = op.constant(np.ones(tuple(map(int, sizes))), element_type, "ones")
-    op.scope.release(*op.node.input[1:])
     return op.yields("Mul", op.input(0), ones), _OPSET
 
 
@@ -158,7 +156,6 @@ def _slice_each(op: Writer) -> Written | None:
         )
         for number, at in enumerate(map(int, indices))
     ]
-    op.scope.release(*op.node.input[1:])
     return op.yields("Concat", *parts, axis=axis), _OPSET
 
 
@@ -197,7 +194,6 @@ def _drop_zero_point(op: Writer) -> Written | None:
     zero = op.constant_input(2)
     if zero is None or np.any(zero):
         return None
-    op.scope.release(op.input(2))
     return rewrite(op, *op.node.input[:2])
 
 
@@ -281,7 +277,6 @@ def _broadcast_stacks(op: Writer) -> Written | None:
             operands.append(name)
         elif value is not None and prod(goal) <= _MOST_BROADCAST:
             operands.append(op.scope.add_constant(np.broadcast_to(value, goal).copy(), "spread"))
-            op.scope.release(name)
         else:
             operands.append(op.add("Expand", name, op.integers(goal, "shape"), tail="spread"))
     return None if operands == list(op.node.input) else (op.yields(op.node.op_type, *operands), _OPSET)

@@ -45,7 +45,6 @@ def _product(op: Writer) -> Written | None:
             )
             for part in others:
                 data = op.add("Mul", data, part, tail=f"product_{axis}")
-    op.scope.release(*op.node.input[1:])
     if op.attribute("keepdims", 1):
         return op.yields_value(data), _OPSET
     return op.yields("Squeeze", data, op.integers(axes, "axes")), _OPSET

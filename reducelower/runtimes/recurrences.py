@@ -68,7 +68,6 @@ def _each_direction(op: Writer) -> Written | None:
     for output, parts in enumerate(zip(*results, strict=True)):
         if any(parts):
             op.yields("Concat", *parts, output=output, axis=0 if output else _DIRECTION_OF_STEPS)
-    op.scope.release(*(name for name in op.node.input[1:] if name and op.scope.constant(name) is not None))
     return op.nodes, max(op.scope.target_opset, _SLICE_BY_INPUTS)
 
 

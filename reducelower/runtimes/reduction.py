@@ -75,6 +75,5 @@ class Reduction:
     def yields(self, value: str) -> Written:
         """The replacement, which yields this value as the result; the axes of the node are no longer read."""
         op = self.op
-        op.scope.release(*op.node.input[1:])
         last = list(op.nodes[-1].output) if op.nodes else []
         return op.yields_last(last.index(value)) if value in last else op.yields("Identity", value), _OPSET

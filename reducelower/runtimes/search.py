@@ -184,7 +184,6 @@ def _value(op: Writer) -> Written | None:
     value = op.scope.constant(op.node.output[0]) if len(op.node.output) == 1 else None
     if value is None:
         return None
-    op.scope.release(*op.node.input)
     return op.yields("Constant", value=numpy_helper.from_array(value)), op.scope.target_opset
 
 
@@ -198,7 +197,6 @@ def _store_operands(op: Writer) -> Written | None:
         name if value is None else scope.add_constant(value, "stored")
         for name, value in zip(inputs, values, strict=True)
     ]
-    scope.release(*(name for name, value in zip(inputs, values, strict=True) if value is not None))
     return rewrite(op, *operands)
 
 

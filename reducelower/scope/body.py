@@ -128,10 +128,6 @@ class BodyScope(Scope):
         elif (value_type := self.type(name)) is not None:
             self.node_scope.types[name] = value_type
 
-    def release(self, *names: str) -> None:
-        """Record that the node no longer reads these constants of the enclosing graph."""
-        self.parent.release(*(name for name in names if not self.defines(name)))
-
 
 class _Around(Graph):
     """The surroundings of a body, as the resolver sees them: the outer values that its nodes read."""

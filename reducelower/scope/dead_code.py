@@ -1,10 +1,10 @@
-"""Remove constants that nothing reads any more, and the nodes that computed only them."""
+"""Remove what only rewritten nodes read, and the nodes that computed only that."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
-from itertools import chain, repeat
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Protocol
 
@@ -29,26 +29,61 @@ _NAME = attrgetter("name")
 
 
 def remove_unused(edits: Sequence[Edited]) -> None:
-    """Remove constants that only rewritten nodes read, and everything that was computed only for them."""
+    """Remove what a rewritten node read and nothing reads any more, and everything that was computed only for it.
+
+    The inputs of a graph stay.
+    """
+    changes = [(edit, *_changed_reads(edit)) for edit in edits]
+    no_longer_read = [(edit.scope.home(name), name) for edit, before, after in changes for name in {*before} - {*after}]
+    if not no_longer_read:
+        return
     by_scope = {edit.scope: edit for edit in edits}
-    candidates = [(home, name) for home in by_scope for name in sorted(home.released - home.inputs.keys())]
-    uses = _uses(edits) if candidates else Counter()
+    uses = {scope: Counter[str]() for scope in by_scope}
+    for edit, before, after in changes:
+        _count(edit.scope, before, after, uses)
     removed: dict[GraphScope, set[str]] = {}
-    while candidates:
-        home, name = candidates.pop()
-        if uses[home, name]:
+    while no_longer_read:
+        home, name = no_longer_read.pop()
+        if home not in by_scope or uses[home][name] or name in home.inputs or name in removed.get(home, ()):
             continue
         removed.setdefault(home, set()).add(name)
         for operand in _remove_node(name, home, by_scope[home], removed[home]):
             around = home.home(operand)
-            uses[around, operand] -= 1
-            if around in by_scope and operand not in around.inputs:
-                candidates.append((around, operand))  # it may be unused now as well
+            uses[around][operand] -= 1
+            no_longer_read.append((around, operand))
     for home, names in removed.items():
         if isinstance(home.edited, GraphProto):
             remove_named(home.edited.initializer, names)
         remove_named(home.edited.value_info, names)
         home.drop_added(names)
+
+
+def _changed_reads(edit: Edited) -> tuple[Sequence[str], Sequence[str]]:
+    """What rewritten nodes of a graph read before and what they read now; once for each time."""
+    nodes, before, after = edit.scope.node_list, list[str](), list[str]()
+    for index in sorted({*edit.replaced, *nodes.touched}):
+        before += edit.scope.holder.node[index].input
+        replacement = edit.replaced.get(index)
+        if replacement is None:
+            after += nodes[index].input  # the subgraphs that it had before have edits of their own
+        else:
+            after += chain.from_iterable(map(read_by, nodes_of(replacement)))
+    return list(filter(None, before)), after
+
+
+def _count(
+    scope: GraphScope, before: Sequence[str], after: Sequence[str], uses: Mapping[GraphScope, Counter[str]]
+) -> None:
+    """Add how often an edited graph reads each value."""
+    counts = Counter(scope.reads())
+    counts.subtract(before)
+    counts.update(after)
+    counts.update(read_outside_nodes(scope.edited))
+    if scope.around is None:
+        uses[scope].update(counts)
+    else:
+        for name, count in counts.items():
+            uses[scope.home(name)][name] += count
 
 
 def _remove_node(name: str, home: GraphScope, edit: Edited, removed: Collection[str]) -> list[str]:
@@ -63,20 +98,6 @@ def _remove_node(name: str, home: GraphScope, edit: Edited, removed: Collection[
     edit.replaced[index] = []
     edit.sites.pop(index, None)
     return read
-
-
-def _uses(edits: Sequence[Edited]) -> Counter[tuple[GraphScope, str]]:
-    """How often each value of the edited model is read."""
-    uses: Counter[tuple[GraphScope, str]] = Counter()
-    for edit in edits:
-        scope = edit.scope
-        # Subgraphs that were there before have edits of their own.
-        kept = [node.input for index, node in enumerate(scope.node_list) if index not in edit.replaced]
-        made = map(read_by, chain.from_iterable(map(nodes_of, edit.replaced.values())))
-        read = [*chain.from_iterable(kept), *chain.from_iterable(made), *read_outside_nodes(scope.edited)]
-        homes = repeat(scope) if scope.around is None else map(scope.home, read)
-        uses.update(zip(homes, read, strict=False))
-    return uses
 
 
 def remove_named(values: Any, names: Collection[str]) -> None:

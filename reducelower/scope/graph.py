@@ -5,13 +5,15 @@ This is the engine's own view, with the names of the model. Rules do not see it;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from copy import deepcopy
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto
 
 from reducelower.errors import RefusedError
+from reducelower.model.columns import Columns
 from reducelower.model.nodelist import NodeList
 from reducelower.model.numbers import value_key
 from reducelower.model.value_info import state, stated_type, tensor_type
@@ -48,7 +50,14 @@ class GraphScope(GraphView):
     """A graph or function body with all that rules may ask about its values, and the additions to it."""
 
     def __init__(
-        self, ground: Ground, edited: GraphProto | FunctionProto, opset: int, path: str, *, key: GraphKey
+        self,
+        ground: Ground,
+        edited: GraphProto | FunctionProto,
+        opset: int,
+        path: str,
+        *,
+        key: GraphKey,
+        columns: Columns | None = None,
     ) -> None:
         """Open the scope of a graph or function body.
 
@@ -58,10 +67,11 @@ class GraphScope(GraphView):
             opset: opset version its nodes are written for.
             path: the graph path shown to users, such as ``graph/If_3.then_branch``.
             key: the key of this graph. The scope of the enclosing graph must be open.
+            columns: those of the model before any edit, if this is its main graph.
         """
         super().__init__(ground, opset, key)
         self.edited = edited
-        self.node_list = NodeList(edited)
+        self.node_list = NodeList(edited, columns)
         self._has_constants = "Constant" in self.node_list.op_types
         self.path = path
         self.is_graph = isinstance(edited, GraphProto)
@@ -71,8 +81,6 @@ class GraphScope(GraphView):
         self.writes_initializers = self.is_graph and ground.initializers_stand_alone and not self.is_function
         """Whether added constants become initializers; otherwise Constant nodes."""
         self.added_nodes: list[NodeProto] = []
-        self.released: set[str] = set()
-        """Values that some node no longer reads."""
         self.deferred: list[Callable[[], object]] = []
         """Edits of subgraphs to make after their nodes have been legalized."""
         self._stated_since: dict[str, TypeProto] = {}
@@ -91,6 +99,13 @@ class GraphScope(GraphView):
     def constant_node(self, name: str) -> NodeProto | None:
         """The Constant node that yields a value; None if none does."""
         return super().constant_node(name) if self._has_constants else None
+
+    def reads(self) -> Iterable[str]:
+        """All that nodes read before any edit, but not the nodes of their subgraphs; once for each time."""
+        main = self.node_list.main
+        if main is not None:
+            return map(bytes.decode, main.reads)
+        return chain.from_iterable(node.input for node in self.holder.node)
 
     # Questions about a value; all answers are comparable
 
@@ -292,7 +307,3 @@ class GraphScope(GraphView):
     def drop_added(self, names: Collection[str]) -> None:
         """Forget added constants that were removed, so that nothing reuses them."""
         self._added = {key: name for key, name in self._added.items() if name not in names}
-
-    def release(self, name: str) -> None:
-        """Record that a node no longer reads a value, which can be removed if nothing else reads it."""
-        self.home(name).released.add(name)

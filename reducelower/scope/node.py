@@ -48,7 +48,6 @@ class Mark(NamedTuple):
     zeros: frozenset[Literal["assumed", "heeded"]]
 
     added: int
-    released: int
     stated: int
     fresh: int
 
@@ -60,7 +59,6 @@ class NodeScope(Scope):
         trail: every question with its answer.
         is_repeatable: whether the trail has every question.
         added: added constants by their blanks.
-        released: numbers of the operands that the node no longer reads.
         stated: operand numbers with the types that the graph must state for them.
         adopted: operand numbers with the tensors that become their values.
         derived: new names in order: stem, tail, name.
@@ -83,7 +81,6 @@ class NodeScope(Scope):
         self.trail: dict[Question, Hashable] = {}
         self.is_repeatable = operands is not None
         self.added: dict[str, Added] = {}
-        self.released: list[int] = []
         self.stated: list[tuple[int, bytes]] = []
         self.adopted: list[tuple[int, TensorProto]] = []
         self.derived: list[tuple[str, str, str]] = []
@@ -264,14 +261,6 @@ class NodeScope(Scope):
         elif serialized is not None:
             self.stated.append((self._number(name), serialized))
 
-    def release(self, *names: str) -> None:
-        """Record that the node no longer reads these constants; empty names are ignored."""
-        for name in names:
-            if name and not self.is_new(name) and self._operands is None:
-                self.graph.release(name)
-            elif name and not self.is_new(name):
-                self.released.append(self._number(name))
-
     def _number(self, name: str) -> int:
         assert self._operands is not None
         return self._operands[name][0]
@@ -280,7 +269,7 @@ class NodeScope(Scope):
 
     def mark(self) -> Mark:
         """Return a point to roll back to if the next attempt fails."""
-        return Mark(frozenset(self.zeros), len(self.added), len(self.released), len(self.stated), len(self.derived))
+        return Mark(frozenset(self.zeros), len(self.added), len(self.stated), len(self.derived))
 
     def roll_back(self, mark: Mark) -> None:
         """Undo every addition since the mark."""
@@ -288,7 +277,7 @@ class NodeScope(Scope):
             del self.added[name]
         self._numbers = {key: name for key, name in self._numbers.items() if name in self.added}
         self.zeros = set(mark.zeros)
-        del self.released[mark.released :], self.stated[mark.stated :]
+        del self.stated[mark.stated :]
         if self._operands is not None:
             self._made.difference_update(name for _, _, name in self.derived[mark.fresh :])
             self._last.clear()

@@ -207,7 +207,3 @@ class Scope(ABC):
         Raises:
             RefusedError: this is a function, whose values have no stated types.
         """
-
-    @abstractmethod
-    def release(self, *names: str) -> None:
-        """Record that the node no longer reads these constants, so that unused ones are removed; names may be empty."""

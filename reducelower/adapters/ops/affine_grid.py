@@ -31,7 +31,6 @@ def _affine_grid(op: Writer) -> list[NodeProto]:
         batch, _, *spatial = size.astype(np.int64).tolist()
         rows = op.constant(_rows(spatial, aligned), element_type, "base_grid")
         shape = op.integers([batch, *spatial, len(spatial)], "grid_shape")
-        op.scope.release(op.input(1))
     else:
         rows, shape = _rows_at_run_time(op, element_type, aligned)
     transposed = op.add("Transpose", op.cast(op.input(0), own_type, element_type, "wide"), perm=[0, 2, 1])

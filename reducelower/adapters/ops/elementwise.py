@@ -49,7 +49,6 @@ def _cast_like(op: Writer) -> list[NodeProto]:
     goal = op.scope.needed_element_type(other)
     value = op.scope.constant(data)
     if value is not None and value.size <= _SMALL and op.scope.element_type(data) in _FOLDED and goal in _FOLDED[:2]:
-        op.scope.release(data)
         array = value.astype(helper.tensor_dtype_to_np_dtype(goal))
         return op.yields("Constant", value=numpy_helper.from_array(array, op.node.output[0]))
     marks = filter(None, (attribute_of(op.node, name) for name in ("saturate", "round_mode")))

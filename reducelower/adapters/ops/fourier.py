@@ -42,7 +42,6 @@ def _dft(op: Writer) -> list[NodeProto]:
         )
     is_mirrored = inverse and onesided
     length = (2 * (size - 1) if is_mirrored else size) if stated is None else int(stated.reshape(-1)[0])
-    op.scope.release(op.input(1))
     waves = _waves(op, size, length, inverse=inverse, onesided=onesided)
     return _by_one_matrix(op, waves, axis, rank, wide)
 
@@ -111,7 +110,6 @@ def _stft(op: Writer) -> list[NodeProto]:
         )
     count = length // 2 + 1 if onesided else length
     op.make_room(2, count, parts or 1, length)
-    op.scope.release(op.input(1), op.input(3))
     element_type = op.element_type(0)
     if element_type == TensorProto.DOUBLE:
         raise RefusedError("it is of doubles, and onnxruntime has a Conv of floats alone", _OLDEST_STFT)

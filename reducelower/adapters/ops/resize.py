@@ -131,7 +131,6 @@ def _written_out(op: Writer, reason: str) -> list[NodeProto]:
         if rank is None or op.scope.target_opset < 9 or not can:
             raise RefusedError(reason, "give its data and result fixed sizes, so that it can be written out")
         return interpolate_at_run_time(op, _changing_axes(op, scales, sizes, rank), scales, sizes)
-    op.scope.release(*op.node.input[1:])
     return interpolate(op, axes)
 
 
@@ -175,7 +174,6 @@ def _for_all_axes(op: Writer, name: str, base: str, places: list[int], element_t
     if value is not None and shape is not None and None not in shape:
         whole = np.ones(scope.needed_rank(op.input(0))) if base else np.array(shape)
         whole[places] = value.reshape(-1)
-        scope.release(name)
         return op.constant(whole, element_type, "scales" if base else "sizes")
     indices = op.integers(places, "resized_axes")
     return op.add("ScatterElements", base or op.add("Shape", op.input(0)), indices, name, axis=0)
@@ -194,7 +192,6 @@ def _raise_exclusive(op: Writer) -> None:
     if op.input(3) and op.input(2):
         if all(_scales_and_sizes(op)):
             raise RefusedError("it has both scales and sizes, which is not valid")
-        op.scope.release(op.input(2))
         op.node.input[2] = ""
     if op.attribute("coordinate_transformation_mode", "half_pixel") != "tf_half_pixel_for_nn":
         return
@@ -214,7 +211,6 @@ def _lower_coordinates(op: Writer) -> Outcome:
     """Before opset 11 there are only scales and asymmetric coordinates."""
     scales, sizes = _scales_and_sizes(op)
     if sizes and (multiples := _multiples(op, sizes)) is not None:
-        op.scope.release(sizes)
         scales, sizes = op.scope.add_constant(multiples, "scales"), ""
         _set_inputs(op, op.input(0), op.input(1), scales)
     axes = _axes(op, scales, sizes)
@@ -228,9 +224,6 @@ def _lower_coordinates(op: Writer) -> Outcome:
         for axis in axes:
             factors[axis.place] = axis.scale
         scales = op.scope.add_constant(factors, "scales")
-    for name in op.node.input[1:]:
-        if name and name != scales:
-            op.scope.release(name)
     kept = filter(None, (attribute_of(op.node, "mode"),))
     return op.yields("Resize", op.input(0), scales, copied=kept)
 

@@ -33,7 +33,6 @@ def _lower_allowzero(op: Writer) -> Outcome:
     zeros = int((shape == 0).sum())
     if zeros == 0:
         return None
-    op.scope.release(op.input(1))
     if zeros == 1:
         op.node.input[1] = op.integers(np.where(shape == 0, -1, shape), "shape")
         return None
@@ -51,7 +50,6 @@ def without_allowzero(op: Writer) -> list[NodeProto] | None:
     if plain is None:
         return None
     if plain.target is not None:
-        op.scope.release(target)
         target = op.integers(plain.target, "shape")
     if plain.ahead:
         data = op.add("Unsqueeze", data, op.integers(plain.ahead, "axes"))

@@ -41,7 +41,6 @@ class Outcome:
         nodes: the nodes that replace it; None if it stays.
         in_place: whether the only such node is the edited node itself.
         added: constants that the nodes read, by their blanks.
-        released: numbers of operands that are no longer read.
         stated: types to state for operands, by number.
         adopted: tensors that become the value of operands, by number.
         derived: new names in order: stem, tail, name.
@@ -59,7 +58,6 @@ class Outcome:
     in_place: bool = False
     refusal: RefusedError | None = None
     added: Sequence[tuple[str, Added]] = ()
-    released: Sequence[int] = ()
     stated: Sequence[tuple[int, bytes]] = ()
     adopted: Sequence[tuple[int, TensorProto]] = ()
     derived: Sequence[tuple[str, str, str]] = ()
@@ -132,7 +130,7 @@ class Outcome:
         added = [(name, each) for name, each in scope.added.items() if name in read]
         for _, each in added:
             scope.check_constant(each.tensor)
-        if nodes is None and not (scope.released or scope.stated or unmended):
+        if nodes is None and not (scope.stated or unmended):
             return NOTHING
         return cls(
             op_type,
@@ -140,7 +138,6 @@ class Outcome:
             nodes=nodes,
             in_place=in_place,
             added=added,
-            released=scope.released,
             stated=scope.stated,
             adopted=scope.adopted,
             derived=scope.derived,

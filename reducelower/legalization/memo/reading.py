@@ -55,7 +55,7 @@ class ReadNode(NamedTuple):
         return node
 
 
-_Parts = message_class("Parts")
+_Parts = message_class("NodeInParts")
 
 _ALL_DIFFERENT = [tuple(range(count)) for count in range(16)]
 """The places of operands that are all different, by their number."""

@@ -109,8 +109,6 @@ class Writing:
             edit.shareable.add(index)
         if self._makes_values:
             self._state_types(edit, index, read, names)
-        for number in outcome.released:
-            graph.release(read.names[number].decode())
         for number, value_type in outcome.stated:
             graph.state(read.names[number].decode(), value_type)
         for number, tensor in outcome.adopted:

@@ -103,8 +103,6 @@ def _fold(document: Document, settings: Settings) -> None:
         if all(scope.constant(name) is not None for name in outputs):
             constant.update(outputs)
             edit.replaced[place] = []
-            for name in read_by(node):
-                scope.release(name)
     read = {name for place, node in enumerate(graph.node) if place not in edit.replaced for name in read_by(node)}
     values = {name: scope.constant(name) for name in sorted(constant & read)}
     remove_unused([edit])
