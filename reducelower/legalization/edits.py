@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from onnx import GraphProto
 
 from reducelower.errors import Refusal
+from reducelower.model.graph import walk
 from reducelower.model.nodelist import Replacement, nodes_of
+from reducelower.model.text import counted
 from reducelower.model.value_info import state
+from reducelower.options import Target
+from reducelower.plan import Label, Site
 from reducelower.scope.graph import GraphScope
 
 if TYPE_CHECKING:
     from reducelower.legalization.memo.outcome import Outcome
     from reducelower.legalization.memo.reading import ReadNode
 
-__all__ = ["Edit"]
+__all__ = ["Edit", "notes_on_zeros", "splice"]
 
 
 @dataclass(eq=False)
@@ -30,9 +35,7 @@ class Edit:
         regions: the positions of all nodes that a rewrite stands for, if it stands for several.
         types: serialized types of new values by name, to be stated.
         refused: why a node cannot be legalized.
-        shareable: the nodes whose rewrites may compute the same values as other rewrites.
-        zeros: the outcomes that ask at run time whether a dimension is zero, or assume that none is.
-        applied: each node as read, with its outcomes in order; None if they are not recorded.
+        outcomes: each node as read, with its outcomes in order.
     """
 
     scope: GraphScope
@@ -41,9 +44,7 @@ class Edit:
     regions: dict[int, tuple[int, ...]] = field(default_factory=dict)
     types: dict[int, Mapping[str, bytes]] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
-    shareable: set[int] = field(default_factory=set)
-    zeros: dict[int, Outcome] = field(default_factory=dict)
-    applied: dict[int, list[tuple[ReadNode | None, Outcome]]] | None = None
+    outcomes: dict[int, list[tuple[ReadNode | None, Outcome]]] = field(default_factory=dict)
 
     def refuse(self, index: int, node: str, op_type: str, reason: str, hint: str) -> None:
         """Record why a node cannot be legalized; only the first reason counts."""
@@ -52,33 +53,75 @@ class Edit:
 
     def note(self, index: int, read: ReadNode | None, outcome: Outcome) -> None:
         """Note the outcome for a node, and add its label to earlier labels of the node."""
-        if outcome.zeros:
-            self.zeros[index] = outcome
-        if self.applied is not None:
-            self.applied.setdefault(index, []).append((read, outcome))
+        self.outcomes.setdefault(index, []).append((read, outcome))
         if outcome.label:
             before = self.sites.get(index)
             label = outcome.label if before is None else f"{before[1]}; {outcome.label}"
             self.sites[index] = outcome.op_type, label
 
-    def splice(self) -> None:
-        """Apply the replacements and state the types of new values. Splice the subgraphs of the nodes first."""
-        for work in self.scope.deferred:
-            work()
-        if isinstance(self.scope.edited, GraphProto):
-            for index in sorted(self.types):
-                state(self.scope.edited, self.types[index])
-        if self.scope.added_nodes:
-            self.replaced[-1] = self.scope.added_nodes
-        self.scope.node_list.splice(self.replaced)
+    @property
+    def left(self) -> Sequence[Refusal]:
+        """The refusals that count: a node that was removed as unused need not be legal."""
+        return [refusal for index, refusal in sorted(self.refused.items()) if self.replaced.get(index, True)]
 
-    def positions(self) -> dict[int, tuple[int, int]]:
-        """Position of the first new node and number of new nodes, by site, after the splice."""
-        positions: dict[int, tuple[int, int]] = {}
+    def splice(self, *, report: bool = False) -> list[Site]:
+        """Apply the replacements and state the types of new values; return the sites if `report`.
+
+        Splice the subgraphs of the nodes first.
+        """
+        scope = self.scope
+        nodes = scope.node_list
+        names = {index: nodes[index].name or f"{nodes.operators[index]}#{index}" for index in self.sites if report}
+        for work in scope.deferred:
+            work()
+        if isinstance(scope.edited, GraphProto):
+            for index in sorted(self.types):
+                state(scope.edited, self.types[index])
+        if scope.added_nodes:
+            self.replaced[-1] = scope.added_nodes
+        nodes.splice(self.replaced)
+        sites = []
         shift = 0
-        for index in sorted({*self.replaced, *self.sites}):
+        for index in sorted({*self.replaced, *names} if report else ()):
             count = len(nodes_of(self.replaced[index])) if index in self.replaced else 1
-            if index in self.sites:
-                positions[index] = (index + shift, count)
+            if index in names:
+                op_type, label = self.sites[index]
+                because = label.because if isinstance(label, Label) else ""
+                place = index, index + shift, count, because, self.regions.get(index, ())
+                sites.append(Site(scope.path, names[index], op_type, str(label), *place))
             shift += count - (index >= 0)
-        return positions
+        return sites
+
+
+def splice(edits: Sequence[Edit], *, report: bool) -> list[Site]:
+    """Splice in all replacements; return all sites if `report`, else an empty list."""
+    # Subgraphs are listed after their enclosing graph, but must be done before their node is copied.
+    groups = [edit.splice(report=report) for edit in reversed(edits)]
+    return [site for group in reversed(groups) for site in group]
+
+
+def notes_on_zeros(edits: Iterable[Edit], target: Target, *, is_asked: bool) -> tuple[bool, Sequence[str]]:
+    """Whether a rewrite is right only if no dimension is zero, and sentences for the user.
+
+    `is_asked` says whether the user asked for the assumption; else the runtime requires it.
+    """
+    # Without those of nodes that were removed as unused.
+    lists = [each for edit in edits for index, each in edit.outcomes.items() if edit.replaced.get(index) != []]
+    outcomes = [outcome for each in lists for _, outcome in each if outcome.zeros]
+    notes = []
+    is_assumed = any("assumed" in outcome.zeros for outcome in outcomes)
+    if is_assumed:
+        reason = "" if is_asked else f", since {target.runtime} refuses an If that would ask"
+        notes.append(f"The result assumes that no dimension is 0 when the model runs{reason}.")
+    added: Counter[str] = Counter()
+    for outcome in outcomes:
+        if "heeded" in outcome.zeros:
+            added[outcome.op_type] += sum(node.op_type == "If" for node in walk(outcome.nodes or ()))
+    if total := sum(added.values()):
+        of = ", ".join(op_type for op_type, count in sorted(added.items()) if count)
+        does, them = ("asks", "it") if total == 1 else ("ask", "them")
+        notes.append(
+            f"{counted(total, 'If')} in place of {of} {does} at run time whether a dimension is 0, since nothing known "
+            f"of the sizes rules that out; --assume-nonempty leaves {them} out."
+        )
+    return is_assumed, notes

@@ -63,7 +63,6 @@ class Rewriter(Protocol):
     target: Target
     goal: int
     rules: Rules
-    unmended: dict[str, None]
     trial: Trial | None
 
     def within(self, trial: Trial) -> Rewriter: ...
@@ -94,7 +93,7 @@ def form_that_suits(
             raise
     trial = Trial(_STEPS, excused={})
     outcome = _Search(rewriter, trial, scope).replaced(node, problem)
-    rewriter.unmended.update(trial.excused or {})
+    scope.node_scope.unmended.update(trial.excused or {})
     return outcome
 
 

@@ -7,7 +7,7 @@ element types they take are handled last, and only for types that can occur in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeAlias
 
@@ -18,11 +18,10 @@ from reducelower.errors import Refusal, RefusedError, RuleError
 from reducelower.legalization.checking import refuse_invalid, refuse_types_not_allowed
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.equal_tables import EqualTables
-from reducelower.legalization.legality import Treatment
+from reducelower.legalization.legality import Treatment, Treatments
 from reducelower.legalization.memo import NOTHING, Memo, Outcome, ReadNode, put_in_own_names
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.occurring_types import OccurringTypes
-from reducelower.legalization.other_domains import Move
 from reducelower.legalization.quantized_pairs import may_be_expanded, with_quantized
 from reducelower.legalization.sharing import share
 from reducelower.legalization.tidying import tidied
@@ -31,7 +30,6 @@ from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.written_for import may_be_of_another_opset
 from reducelower.options import Target
-from reducelower.rulebook.rules import Rules
 from reducelower.scope.blanks import fill
 from reducelower.scope.dead_code import remove_unused
 from reducelower.scope.graph import GraphScope
@@ -43,7 +41,7 @@ __all__ = ["GraphPass"]
 
 _Settled: TypeAlias = "tuple[list[NodeProto] | None, str]"
 _Settle: TypeAlias = Callable[[NodeProto, NodeScope], _Settled]
-"""Legalizes one node; returns whether it changed or what replaces it, and a label for the report."""
+"""Legalizes one node; returns what replaces it, or None if it stays, perhaps edited, and a label for the report."""
 
 _REGISTERING = (constants,)
 """Modules that register adapters when they are imported."""
@@ -54,7 +52,12 @@ _HAS_ROTARY_EMBEDDING = 23
 
 
 class GraphPass:
-    """One run over one model."""
+    """One run over one model.
+
+    Attributes:
+        edits: the edits of each graph and function body, outer ones first.
+        refusals: why something cannot be legalized; if there are any after `run`, the model must not be used.
+    """
 
     def __init__(
         self,
@@ -62,15 +65,12 @@ class GraphPass:
         source: Document,
         target: Target,
         ground: Ground,
-        rules: Rules,
+        rewriter: NodeRewriter,
         memo: Memo,
-        moves: Mapping[str, Move],
         *,
         checks: bool = True,
-        records: bool = False,
-        repairs: bool = False,
     ) -> None:
-        """Prepare a run. `source` is the model before any edit; `records` says to keep what is applied where."""
+        """Prepare a run. `source` is the model before any edit; if it `checks`, the checker looks at each outcome."""
         assert target.opset is not None
         self.model = model
         self.source = source
@@ -78,31 +78,27 @@ class GraphPass:
         self.goal: int = target.opset
         self.ground = ground
         self.refusals: list[Refusal] = []
-        self.occurring = OccurringTypes()
-        self.nodes = 0
-        self._checks = checks
-        self._records = records
-        self._rewriter = NodeRewriter(target, rules, moves, repairs=repairs)
-        self._memo = memo
         self.edits: list[Edit] = []
+        self._checks = checks
+        self._rewriter = rewriter
+        self._memo = memo
 
     def run(self, source_opset: int) -> None:
-        """Legalize the model. If `refusals` is not empty afterwards, the model must not be used."""
+        """Legalize the model."""
         columns = self.source.columns
         self._walk(GraphScope(self.ground, self.model.graph, source_opset, "graph", key=(), columns=columns))
         for number, function in enumerate(self.model.functions):
             self._walk_function(function, number)
         remove_unused(self.edits)
         for edit in self.edits:
-            if edit.shareable:
-                share(edit)
+            share(edit)
         self._treat_constants()
         self._fit_types()
         self.ground.check_what_was_trusted()
         for edit in self.edits:
             # A node that was removed as unused need not be legal.
-            removed = {index for index, nodes in edit.replaced.items() if not nodes}
-            self.refusals += [refusal for index, refusal in sorted(edit.refused.items()) if index not in removed]
+            refused = sorted(edit.refused.items())
+            self.refusals += [refusal for index, refusal in refused if edit.replaced.get(index, True)]
 
     def _walk_function(self, function: FunctionProto, number: int) -> None:
         path = function_path(function)
@@ -126,21 +122,14 @@ class GraphPass:
         ranks = (self.edits[0].scope.rank(value.name) for value in self.model.graph.output)
         return (*self._memo.unmended, *runtime.misshapes(ranks))
 
-    @property
-    def operators_met(self) -> frozenset[str]:
-        """The operators looked up so far, at any opset version."""
-        return frozenset().union(*self._rewriter.tables.values())
-
     # One pass over the nodes
 
     def _walk(self, scope: GraphScope) -> None:
-        edit = Edit(scope, applied={} if self._records else None)
+        edit = Edit(scope)
         self.edits.append(edit)
-        nodes, table = scope.node_list, self._rewriter.table(scope.opset)
-        self.nodes += len(nodes)
+        nodes, table, attributes = scope.node_list, self._rewriter.table(scope.opset), self.source.attributes
         # Look up every operator, also those that the memo knows: types that the target drops are handled at the end.
-        operators = set(nodes.op_types) - {"Constant"}
-        attributes = self.source.attributes
+        operators = {*nodes.op_types} - {"Constant"}
         doubtful = {op_type for op_type in operators if may_be_of_another_opset(op_type, scope.opset, attributes)}
         treated = {op_type for op_type in operators if table[op_type] is not None} | doubtful
         if self._rewriter.moves:
@@ -153,34 +142,34 @@ class GraphPass:
             originals = map(EqualTables(scope).read_first, originals)
         for index, read in self._memo.repeat("operators", edit, zip(positions, originals, strict=True)):
             node = read.in_blanks()
-            is_foreign = node.domain not in DEFAULT_DOMAINS
-            treatment = None if is_foreign else table[node.op_type]
-            if is_foreign:
-                self._memo.foreign.add((node.domain, node.op_type))
-            if any(True for _ in subgraphs(node)):
+            holds_graphs = any(True for _ in subgraphs(node))
+            settle = self._way(node, table, is_doubtful=node.op_type in doubtful and not holds_graphs)
+            if holds_graphs:
                 self._walk_inside(edit, index)
-                if self._rewriter.is_moved(node):
-                    self._work_out_holder(edit, index, self._rewriter.settle_other)
-                elif treatment is not None and not treatment.is_nothing:
-                    self._work_out_holder(edit, index, partial(self._settle, treatment))
-            elif self._rewriter.is_moved(node):
-                self._work_out("operators", edit, index, read, node, self._rewriter.settle_other)
-            elif not is_foreign and node.op_type in doubtful:
-                self._work_out("operators", edit, index, read, node, partial(self._settle, treatment or Treatment()))
-            elif treatment is None or treatment.is_nothing:
-                outcome = Outcome(node.op_type, node.domain) if is_foreign else NOTHING
-                if is_foreign or node.op_type != "Constant":
-                    self._memo.learn("operators", scope, read, None, outcome)
-                    self._memo.put(outcome, edit, index, read)
-            elif node.op_type != "Constant":
-                self._work_out("operators", edit, index, read, node, partial(self._settle, treatment))
+                if settle is not None:
+                    self._work_out_holder(edit, index, settle)
+            elif settle is not None:
+                self._work_out("operators", edit, index, read, node, settle)
+            else:
+                self._memo.learn("operators", scope, read, None, NOTHING)
+
+    def _way(self, node: NodeProto, table: Treatments, *, is_doubtful: bool) -> _Settle | None:
+        """How to legalize a node; None if there is nothing to do. Constants have a stage of their own."""
+        if self._rewriter.is_moved(node):
+            return self._rewriter.settle_other
+        treatment = table[node.op_type]
+        if node.domain not in DEFAULT_DOMAINS or node.op_type == "Constant":
+            return None
+        if not is_doubtful and (treatment is None or treatment.is_nothing):
+            return None
+        return partial(self._settle, treatment or Treatment())
 
     def _settle(self, treatment: Treatment, node: NodeProto, scope: NodeScope) -> _Settled:
         operands = [name for name in (*node.input, *node.output) if name]
-        outcome, label = self._rewriter.settle(node, scope.opset, scope, treatment)
-        if outcome is not None and self.target.without_types:
-            refuse_types_not_allowed(outcome, operands, scope, self.target.without_types)
-        return outcome, label
+        settled, label = self._rewriter.settle(node, scope.opset, scope, treatment)
+        if settled is not None and self.target.without_types:
+            refuse_types_not_allowed(settled, operands, scope, self.target.without_types)
+        return settled, label
 
     def _fit(self, node: NodeProto, scope: NodeScope) -> _Settled:
         fitted = self._rewriter.fit(node, scope)
@@ -192,13 +181,13 @@ class GraphPass:
         op_type, outputs, before = node.op_type, list(node.output), node.SerializeToString()
         applied_before = len(self._rewriter.rules.applied)
         try:
-            settled, label, unmended = self._settled(settle, node, scope)
+            settled, label = settle(node, scope)
             nodes = None if settled is None else tidied(settled, outputs, scope)
             if settled is None and node.SerializeToString() != before:
                 # Dropping empty names at the end of inputs or outputs is not reported as a rewrite.
                 nodes = [node]
             label = "" if nodes is None else label
-            outcome = Outcome.of(scope, op_type, label, nodes, unmended, in_place=settled is None)
+            outcome = Outcome.of(scope, op_type, label, nodes, in_place=settled is None)
             if self._checks:
                 refuse_invalid(outcome, self.goal, self._rewriter.rules.applied[applied_before:])
         except RefusedError as refused:
@@ -208,13 +197,6 @@ class GraphPass:
             raise RuleError(fill(error.reason, read.real_names()), error.path, error.line) from None
         self._memo.learn(stage, edit.scope, read, scope, outcome)
         self._memo.put(outcome, edit, index, read)
-
-    def _settled(self, settle: _Settle, node: NodeProto, scope: NodeScope) -> tuple[*_Settled, tuple[str, ...]]:
-        """The result of `settle`, and sentences about problems on the runtime that no form avoids."""
-        unmended = self._rewriter.unmended
-        unmended.clear()  # from the node before
-        settled, label = settle(node, scope)
-        return settled, label, tuple(unmended)
 
     def _walk_inside(self, edit: Edit, index: int) -> None:
         """Legalize the subgraphs of a node."""
@@ -231,10 +213,10 @@ class GraphPass:
             node.domain = ""
         op_type = node.op_type
         try:
-            settled, label, unmended = self._settled(settle, node, scope)
+            settled, label = settle(node, scope)
             nodes = [node] if settled is None else settled
-            self._memo.unmended.update(dict.fromkeys(unmended))
-            outcome = Outcome.of(scope, op_type, label, nodes, unmended, in_place=settled is None)
+            self._memo.unmended.update(scope.unmended)
+            outcome = Outcome.of(scope, op_type, label, nodes, in_place=settled is None)
         except RefusedError as refused:
             edit.refuse(index, node.name, op_type, refused.reason_for(op_type), refused.hint)
             return
@@ -263,9 +245,8 @@ class GraphPass:
         tables = [self._rewriter.table(opset) for opset in {edit.scope.opset for edit in self.edits}]
         if not any(table.dropped for table in tables):
             return
-        self.occurring.foreign |= self._memo.foreign
-        self.occurring.note_scopes(edit.scope for edit in self.edits)
-        possible = self.occurring.types({(op_type, table.opset) for table in tables for op_type in table})
+        operators = {(op_type, table.opset) for table in tables for op_type in table}
+        possible = OccurringTypes([edit.scope for edit in self.edits]).types(operators)
         suspects_at = {
             table.opset: {op for op, dropped in table.dropped.items() if possible is None or dropped & possible}
             for table in tables

@@ -1,18 +1,27 @@
-"""The IR version that a model needs."""
+"""The IR version that a model needs, and that of a result."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import cache
 from operator import attrgetter
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, defs, helper
 
+from reducelower.errors import Refusal
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, schema
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.text import counted
+from reducelower.options import IrVersion, Target
 
-__all__ = ["ir_version_of_opset", "needed_ir_version", "release_initializers"]
+__all__ = [
+    "fit_ir_version",
+    "ir_version_of_opset",
+    "needed_ir_version",
+    "new_ir",
+    "new_ir_at_most",
+    "release_initializers",
+]
 
 
 @cache
@@ -45,19 +54,59 @@ def release_initializers(model: ModelProto, before: int) -> str:
     return f"{left}: from IR version {DEFAULTS_SINCE} on they would be defaults that callers may override"
 
 
-# Source: the list of IR versions in onnx.proto.
-_NEWER_TYPES = {
-    **dict.fromkeys(("FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ"), 9),
-    **dict.fromkeys(("UINT4", "INT4"), 10),
-    "FLOAT4E2M1": 11,
-    "FLOAT8E8M0": 12,
-    **dict.fromkeys(("UINT2", "INT2"), 13),
-}
+# The IR version of a result
+
+
+def new_ir_at_most(asked: IrVersion, old: int) -> int:
+    """The newest IR version that the output may have."""
+    if asked == "keep":
+        return old
+    return max(old, 4) if asked == "auto" else int(asked)
+
+
+def new_ir(model: ModelProto, asked: IrVersion, own_opset: int, goal_opset: int) -> int:
+    """The IR version of the output, before a runtime's limit."""
+    old = model.ir_version
+    if asked != "auto":
+        return old if asked == "keep" else int(asked)
+    # If the opset version does not change, nothing says that the result is for older or newer readers.
+    usual = old if goal_opset == own_opset else ir_version_of_opset(goal_opset)
+    if usual < old or usual == old < 4:
+        return max(usual, min(needed_ir_version(model), max(old, 4)))
+    return usual
+
+
+def fit_ir_version(model: ModelProto, target: Target) -> Refusal | None:
+    """Lower the IR version to the newest that the runtime reads; refuse contents that need a newer one."""
+    newest = None if target.runtime is None else target.runtime.ir_version
+    if newest is None or model.ir_version <= newest:
+        return None
+    needed = needed_ir_version(model)
+    if needed <= newest:
+        model.ir_version = newest
+        return None
+    reason = f"{target.runtime} reads IR versions up to {newest}, and the model uses what came with IR version {needed}"
+    return Refusal("graph", "", "", reason, "choose a newer version of the runtime")
+
+
+# The IR version that contents need. Source: the list of IR versions in onnx.proto.
+
+_OLDEST = 3
+
 _TYPE_VERSIONS = {
-    TensorProto.DataType.Value(name): version
-    for name, version in _NEWER_TYPES.items()
-    if name in set(TensorProto.DataType.keys())
+    number: version
+    for version, names in {
+        9: ("FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ"),
+        10: ("UINT4", "INT4"),
+        11: ("FLOAT4E2M1",),
+        12: ("FLOAT8E8M0",),
+        13: ("UINT2", "INT2"),
+    }.items()
+    for name, number in TensorProto.DataType.items()
+    if name in names
 }
+
+_FIELD_VERSIONS = {"training_info": 7, "functions": 8, "configuration": 11}
 
 
 def needed_ir_version(model: ModelProto) -> int:
@@ -67,27 +116,21 @@ def needed_ir_version(model: ModelProto) -> int:
 
     Metadata, and types stated in functions, came with IR version 10. Older readers skip them, so they do not count.
     """
-    needed = _version_outside_nodes(model.graph)
+    needed = [_FIELD_VERSIONS.get(field.name, _OLDEST) for field, _ in model.ListFields()]
     if model.graph.initializer and model.ir_version >= DEFAULTS_SINCE:
-        needed = max(needed, DEFAULTS_SINCE)
-    if model.functions:
-        needed = max(needed, 8)
-    if model.training_info:
-        needed = max(needed, 7)
-    if any(function.overload for function in model.functions):
-        needed = max(needed, 10)
-    if any(field.name == "configuration" for field, _ in model.ListFields()):
-        needed = max(needed, 11)
+        needed.append(DEFAULTS_SINCE)
+    needed += [10 for function in model.functions if function.overload]
     # At no opset version does Constant take a type of a newer IR version than that opset's own.
-    others = [node for node in model.graph.node if node.op_type != "Constant"]
-    return max(needed, _version_of_nodes(others), *(_version_of_nodes(function.node) for function in model.functions))
+    needed += [_version_outside_nodes(model.graph), _version_of_nodes(model.graph.node, but="Constant")]
+    needed += [_version_of_nodes(function.node) for function in model.functions]
+    return max(needed)
 
-
-# Large models have as many value_info entries as nodes.
-_ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
 
 _Kind = defs.OpSchema.AttrType
 _PLAIN = (_Kind.INT, _Kind.INTS, _Kind.FLOAT, _Kind.FLOATS, _Kind.STRING, _Kind.STRINGS)
+_KIND = attrgetter("op_type", "domain", "overload")
+_DATA_TYPE = attrgetter("data_type")
+_ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
 
 
 @cache
@@ -97,46 +140,45 @@ def _may_hold(op_type: str) -> bool:
     return newest is None or any(attribute.type not in _PLAIN for attribute in newest.attributes.values())
 
 
+def _version_of_types(element_types: Iterable[int]) -> int:
+    return max([_TYPE_VERSIONS.get(element_type, _OLDEST) for element_type in element_types], default=_OLDEST)
+
+
 def _version_outside_nodes(graph: GraphProto) -> int:
-    needed = 3
-    if graph.initializer:
-        inputs = {value.name for value in graph.input}
-        if any(tensor.name not in inputs for tensor in graph.initializer):
-            needed = 4
-    if graph.sparse_initializer or graph.quantization_annotation:
-        needed = 5
-    for tensor in graph.initializer:
-        needed = max(needed, _TYPE_VERSIONS.get(tensor.data_type, 3))
-    return max(needed, *map(_version_of_values, (graph.input, graph.output, graph.value_info)))
+    inputs = {value.name for value in graph.input} if graph.initializer else set()
+    stands_alone = any(tensor.name not in inputs for tensor in graph.initializer)
+    is_special = graph.sparse_initializer or graph.quantization_annotation
+    of_types = _version_of_types(set(map(_DATA_TYPE, graph.initializer)))
+    of_values = map(_version_of_values, (graph.input, graph.output, graph.value_info))
+    return max(DEFAULTS_SINCE if stands_alone else _OLDEST, 5 if is_special else _OLDEST, of_types, *of_values)
 
 
 def _version_of_values(values: Collection[ValueInfoProto]) -> int:
+    # Large models have as many value_info entries as nodes.
     element_types = set(map(_ELEMENT_TYPE, values))
     if 0 in element_types:  # not a tensor, or a tensor without element type
         return max(_version_of_type(value.type) for value in values)
-    return max((_TYPE_VERSIONS.get(element_type, 3) for element_type in element_types), default=3)
+    return _version_of_types(element_types)
 
 
-def _version_of_nodes(nodes: Collection[NodeProto]) -> int:
+def _version_of_nodes(nodes: Collection[NodeProto], but: str = "") -> int:
     # Large models have few kinds of nodes, and looking at each node takes long.
     kinds = set(map(_KIND, nodes))
-    holders = {kind for kind in kinds if kind[1] not in DEFAULT_DOMAINS or _may_hold(kind[0])}
-    needed = 10 if any(overload for _, _, overload in kinds) else 3
-    return max([needed, *(_version_of_node(node) for node in (nodes if holders else ()) if _KIND(node) in holders)])
-
-
-_KIND = attrgetter("op_type", "domain", "overload")
+    holders = {kind for kind in kinds if kind[1] not in DEFAULT_DOMAINS or (kind[0] != but and _may_hold(kind[0]))}
+    needed = [10 for kind in kinds if kind[2]]
+    needed += [_version_of_node(node) for node in nodes if _KIND(node) in holders] if holders else []
+    return max(needed, default=_OLDEST)
 
 
 def _version_of_node(node: NodeProto) -> int:
-    needed = 3
+    needed = _OLDEST
     for attribute in node.attribute:
         kind = attribute.type
         if kind in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
             for graph in (attribute.g, *attribute.graphs):
                 needed = max(needed, _version_outside_nodes(graph), _version_of_nodes(graph.node))
         elif kind == AttributeProto.TENSOR:
-            needed = max(needed, _TYPE_VERSIONS.get(attribute.t.data_type, 3))
+            needed = max(needed, _version_of_types({attribute.t.data_type}))
         elif kind in (AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS):
             needed = max(needed, 8)
     return needed
@@ -148,6 +190,4 @@ def _version_of_type(value_type: TypeProto) -> int:
         return max(8, _version_of_type(value_type.optional_type.elem_type))
     if kind == "sequence_type":
         return _version_of_type(value_type.sequence_type.elem_type)
-    if kind == "tensor_type":
-        return _TYPE_VERSIONS.get(value_type.tensor_type.elem_type, 3)
-    return 3
+    return _version_of_types({value_type.tensor_type.elem_type})

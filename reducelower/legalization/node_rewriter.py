@@ -47,7 +47,6 @@ class NodeRewriter:
 
     Attributes:
         moves: how other domains go to another version, by domain.
-        unmended: sentences about problems on the runtime that no form avoids.
         trial: where the search is that tries a form with these nodes; None for nodes of the model.
     """
 
@@ -62,7 +61,6 @@ class NodeRewriter:
         self.rules = rules
         self.moves = dict(moves or {})
         self.tables: dict[int, Treatments] = {}
-        self.unmended: dict[str, None] = {}
         self.trial: Trial | None = None
         self._expanding: tuple[str, ...] = ()
         self._expressing: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, defs
 from reducelower.model.attributes import NAMING_TYPES
 from reducelower.model.constants import element_type_of_constant
 from reducelower.model.nodelist import NodeList
-from reducelower.model.schemas import element_type_name, schema, type_string
+from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, schema, type_string
 from reducelower.scope.graph import GraphScope
 
 __all__ = ["OccurringTypes", "dropped_types"]
@@ -95,13 +95,10 @@ _ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
 class OccurringTypes:
     """Collects the types of a whole model."""
 
-    def __init__(self) -> None:
-        self.foreign: set[tuple[str, str]] = set()
+    def __init__(self, scopes: Iterable[GraphScope]) -> None:
+        """Take the types of inputs, initializers, Constant nodes and value_info."""
         self._types: set[str] = set()
         self._nodes: list[NodeList] = []
-
-    def note_scopes(self, scopes: Iterable[GraphScope]) -> None:
-        """Add the types of inputs, initializers, Constant nodes and value_info."""
         for scope in scopes:
             holder, nodes = scope.edited, scope.node_list
             self._nodes.append(nodes)
@@ -137,7 +134,8 @@ class OccurringTypes:
             self._types |= produced[0]
             if produced[1]:
                 choosing.add(op_type)
-        for domain, op_type in self.foreign:
+        foreign = {kind for nodes in self._nodes for kind in nodes.foreign if kind[0] not in DEFAULT_DOMAINS}
+        for domain, op_type in sorted(foreign):
             produced = _produced(op_type, 0, domain)
             if produced is None:
                 return None

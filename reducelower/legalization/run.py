@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -11,22 +11,14 @@ from onnx import ModelProto
 from reducelower.errors import Refusal, RuleError
 from reducelower.files import DataFolder
 from reducelower.legalization.checking import new_objection
+from reducelower.legalization.edits import notes_on_zeros, splice
 from reducelower.legalization.graph_pass import GraphPass
-from reducelower.legalization.ir_version import release_initializers
-from reducelower.legalization.memo import Memo
+from reducelower.legalization.ir_version import fit_ir_version, new_ir, new_ir_at_most, release_initializers
+from reducelower.legalization.memo import Memo, applied
 from reducelower.legalization.memo.memory import memory_for
+from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.other_domains import domains_to_move, move_imports
-from reducelower.legalization.results import applied, splice
-from reducelower.legalization.run_versions import (
-    default_imports,
-    fit_ir_version,
-    fit_ml_version,
-    new_ir,
-    new_ir_at_most,
-    source_opset,
-    with_opset,
-)
-from reducelower.legalization.zeros import notes_on_zeros
+from reducelower.legalization.run_versions import default_imports, fit_ml_version, with_opset
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
 from reducelower.model.inference.declared import objection
@@ -37,7 +29,6 @@ from reducelower.model.skeleton import DEFAULTS_SINCE, skeleton
 from reducelower.model.validate import find_call_defect
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
-from reducelower.rulebook.reading import Place
 from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.ground import Ground
 from reducelower.scope.values import Values
@@ -65,77 +56,54 @@ def run(
     if `report`, because listing them takes longer than everything else on a large model.
     """
     old_ir = model.ir_version
-    imports, versions_imported = default_imports(model, source, target)
-    opset, problem = source_opset(versions_imported)
+    imports, opset, problem = default_imports(model, source, target)
     goal = with_opset(target, opset)
+    assert goal.opset is not None
     plan = Plan(opset, goal, ir_version=(old_ir, old_ir))
     if problem := problem or _refuse_beforehand(model, source, opset, goal, settings):
         return replace(plan, refusals=(problem,))
-    assert goal.opset is not None
-    rules = Rules(settings.rules, goal.without_types)
-    domains, problem = domains_to_move(model, source, goal)
+    moves, problem = domains_to_move(model, source, goal) if goal.domains else ({}, None)
     if problem:
         return replace(plan, refusals=(problem,))
-    kind = None if repairs else _kind_of_run(goal, settings)
-    with memory_for(kind) as memory:
+    rewriter = NodeRewriter(goal, Rules(settings.rules, goal.without_types), moves, repairs=repairs)
+    with memory_for(None if repairs else _kind_of_run(goal, settings)) as memory:
         ground = ground_of(model, source, goal, settings, memory.values, lenient=lenient)
         memo = Memo(memory, remembers=settings.memo)
-        graph_pass = GraphPass(
-            model,
-            source,
-            goal,
-            ground,
-            rules,
-            memo,
-            domains,
-            checks=settings.validate,
-            records=report,
-            repairs=repairs,
-        )
+        graph_pass = GraphPass(model, source, goal, ground, rewriter, memo, checks=settings.validate)
         try:
             graph_pass.run(opset)
             unmended = graph_pass.unmended
-            is_conditional, about_zeros = notes_on_zeros(graph_pass.edits, goal, is_asked=target.assume_nonempty)
         finally:
             ground.clear_caches()
-    notes = (
-        *filter(None, [goal.runtime.note if goal.runtime is not None else ""]),
-        *(f"{name!r} is a default that callers may override; it was taken for constant" for name in ground.frozen),
-        *(f"{says} No equivalent form avoids that there." for says in unmended),
-        *about_zeros,
-    )
-    plan = replace(plan, notes=notes, assumes_nonempty=is_conditional)
+    edits = graph_pass.edits
+    is_conditional, about_zeros = notes_on_zeros(edits, goal, is_asked=target.assume_nonempty)
+    notes = [goal.runtime.note] if goal.runtime is not None and goal.runtime.note else []
+    notes += [f"{name!r} is a default that callers may override; it was taken for constant" for name in ground.frozen]
+    notes += [f"{says} No equivalent form avoids that there." for says in unmended]
+    plan = replace(plan, notes=(*notes, *about_zeros), assumes_nonempty=is_conditional)
     if graph_pass.refusals:
         return replace(plan, refusals=tuple(graph_pass.refusals))
-    steps = (Step(source, applied(graph_pass.edits)),) if report else ()
-    sites = splice(graph_pass.edits, report=report)
+    nodes = sum(len(edit.scope.node_list) for edit in edits)
+    steps = (Step(source, applied(edits)),) if report else ()
+    sites = splice(edits, report=report)
     for entry in imports:
         entry.version = goal.opset
-    moved = move_imports(model, domains)
-    plan = replace(plan, fitted=moved, notes=(*moved, *plan.notes))
-    operators = graph_pass.operators_met if settings.validate else ()
-    doubts = memo.doubts if settings.validate else ()
-    problem = _refuse_untyped_functions(model, source) if goal.opset < _CASTS_TELL_TYPES else None
-    own_rules = rules.applied if settings.validate else ()
+    moved = move_imports(model, moves)
+    plan = replace(plan, fitted=moved, notes=(*moved, *plan.notes), unmended=unmended)
     released = ""
+    problem = _refuse_untyped_functions(model, source) if goal.opset < _CASTS_TELL_TYPES else None
     if not problem:
         model.ir_version = new_ir(model, settings.ir_version, opset, goal.opset)
         problem = fit_ir_version(model, goal) or fit_ml_version(model, goal)
         released = release_initializers(model, old_ir)
     # Below IR version 4, inference does not read initializers that are not inputs, so it comes last.
-    problem = problem or _refuse_misfit(model, source, opset, goal.opset, doubts, operators, own_rules, lenient=lenient)
+    problem = problem or _refuse_misfit(model, source, plan, rewriter, memo, settings, lenient=lenient)
     if problem:
-        return replace(plan, refusals=(problem,))
+        return replace(plan, refusals=(problem,), unmended=())
+    notes = [*plan.notes, *filter(None, [released])]
     ir_version = old_ir, model.ir_version
-    return replace(
-        plan,
-        notes=(*plan.notes, *filter(None, [released])),
-        sites=tuple(sites),
-        carried=graph_pass.nodes - len(sites),
-        ir_version=ir_version,
-        unmended=unmended,
-        steps=steps,
-    )
+    carried = nodes - len(sites)
+    return replace(plan, notes=tuple(notes), sites=tuple(sites), carried=carried, ir_version=ir_version, steps=steps)
 
 
 def _refuse_beforehand(
@@ -146,17 +114,21 @@ def _refuse_beforehand(
         return Refusal("graph", "", "", "the model holds no graph", "export it again")
     if model.functions and (reason := find_call_defect(source.message)):
         return Refusal("graph", "", "", reason, "inline the functions first")
-    return _refuse_training(model, opset, goal) or refuse_declarations(source, settings)
+    trains = any(graph.node for info in model.training_info for graph in (info.initialization, info.algorithm))
+    if trains and (goal.opset != opset or goal.without or goal.runtime is not None):
+        # They change initializers, so nothing in them is constant.
+        reason = "the model holds graphs for training (training_info), which are not converted"
+        return Refusal("training_info", "", "", reason, "remove them: del model.training_info[:]")
+    return refuse_declarations(source, settings)
 
 
 def _refuse_misfit(
     model: ModelProto,
     source: Document,
-    opset: int,
-    goal: int,
-    doubts: Sequence[str],
-    operators: Iterable[str],
-    own_rules: Sequence[Place],
+    plan: Plan,
+    rewriter: NodeRewriter,
+    memo: Memo,
+    settings: Settings,
     *,
     lenient: bool,
 ) -> Refusal | None:
@@ -168,13 +140,19 @@ def _refuse_misfit(
     Raises:
         RuleError: inference objects, and rules of the user's own were applied.
     """
-    in_doubt, hint = next(iter(doubts), ""), "state the types of what it reads and yields"
+    opset, goal = plan.source_opset, rewriter.goal
+    own_rules = rewriter.rules.applied if settings.validate else ()
+    in_doubt, hint = (
+        next(iter(memo.doubts), "") if settings.validate else "",
+        "state the types of what it reads and yields",
+    )
     crosses = goal < UNLIKE_BRANCHES_SINCE <= opset
     if not in_doubt and crosses and any(node.op_type == "If" for node in all_nodes(model)):
         # With more constants than before, inference may find different shapes in the branches of an If.
         in_doubt, hint = "If", f"opset {UNLIKE_BRANCHES_SINCE} is the oldest whose branches may give different shapes"
-    if not in_doubt:
-        in_doubt = next((op_type for op_type in sorted(operators) if _is_inferred_only_at(goal, op_type, opset)), "")
+    if not in_doubt and settings.validate:
+        met = sorted({op_type for table in rewriter.tables.values() for op_type in table})
+        in_doubt = next((op_type for op_type in met if _is_inferred_only_at(goal, op_type, opset)), "")
         hint = f"correct the types that the model states; at opset {opset} inference does not know {in_doubt}"
     if not (in_doubt or own_rules) or (lenient and source.objection):
         return None
@@ -211,22 +189,12 @@ def _kind_of_run(target: Target, settings: Settings) -> Hashable:
     return (target, settings.rules, settings.validate) if is_shipped else None
 
 
-def _refuse_training(model: ModelProto, opset: int, goal: Target) -> Refusal | None:
-    """Refuse training graphs: they change initializers, so nothing in them is constant."""
-    graphs = [graph for info in model.training_info for graph in (info.initialization, info.algorithm)]
-    if any(graph.node for graph in graphs) and (goal.opset != opset or goal.without or goal.runtime is not None):
-        reason = "the model holds graphs for training (training_info), which are not converted"
-        return Refusal("training_info", "", "", reason, "remove them: del model.training_info[:]")
-    return None
-
-
 def refuse_declarations(source: Document, settings: Settings) -> Refusal | None:
     """Refuse declared types and ranks of names that are not in the model, or that contradict it."""
     if not settings.element_types and not settings.ranks:
         return None
-    reason = objection(
-        infer_strictly(skeleton(source.message))[0], _parsed(settings.element_types), settings.ranks or {}
-    )
+    inferred = infer_strictly(skeleton(source.message))[0]
+    reason = objection(inferred, _parsed(settings.element_types), settings.ranks or {})
     hint = "declare only what the model does not state, by the names of its values"
     return Refusal("graph", "", "", reason, hint) if reason else None
 

@@ -1,4 +1,4 @@
-"""The opset and IR versions of a run: those of the source, of the target, and of the result."""
+"""The opset versions that a model imports, and those of a target."""
 
 from __future__ import annotations
 
@@ -8,23 +8,13 @@ from dataclasses import replace
 from onnx import ModelProto, NodeProto, OperatorSetIdProto
 
 from reducelower.errors import Refusal
-from reducelower.legalization.ir_version import ir_version_of_opset, needed_ir_version
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, schema_in_force, versions
 from reducelower.model.written_for import has_form
-from reducelower.options import IrVersion, Target
+from reducelower.options import Target
 
-__all__ = [
-    "default_imports",
-    "fit_ir_version",
-    "fit_ml_version",
-    "imports_of",
-    "new_ir",
-    "new_ir_at_most",
-    "source_opset",
-    "with_opset",
-]
+__all__ = ["default_imports", "fit_ml_version", "imports_of", "with_opset"]
 
 ML = "ai.onnx.ml"
 """The domain of classical machine learning, which has versions of its own."""
@@ -38,31 +28,29 @@ def imports_of(
         yield from ((imports, entry) for entry in imports if entry.domain == domain)
 
 
-def default_imports(model: ModelProto, source: Document, target: Target) -> tuple[list[OperatorSetIdProto], list[int]]:
-    """The default-domain imports to change to the target's version, and the opset versions of the source."""
+def default_imports(
+    model: ModelProto, source: Document, target: Target
+) -> tuple[list[OperatorSetIdProto], int, Refusal | None]:
+    """The default-domain imports to change to the target's version, the opset version, and a refusal of a wrong one."""
     imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
-    domains = {node.domain for node in all_nodes(source.message)} if not imports else set()
-    if not domains or not domains.isdisjoint(DEFAULT_DOMAINS):
-        return imports, [entry.version for entry in imports]
-    # No node is of the default domain, and it is not imported: import the target's version.
-    added = [] if target.opset is None else [model.opset_import.add(version=target.opset)]
-    return added, [target.opset or latest_opset()]
-
-
-def source_opset(imported: list[int]) -> tuple[int, Refusal | None]:
-    """The default-domain opset version, and a refusal if it is not valid."""
-    if not imported:
+    if not imports:
+        domains = {node.domain for node in all_nodes(source.message)}
+        if domains and domains.isdisjoint(DEFAULT_DOMAINS):
+            # No node is of the default domain, and it is not imported: import the target's version.
+            added = [] if target.opset is None else [model.opset_import.add(version=target.opset)]
+            return added, target.opset or latest_opset(), None
         reason = "it imports no opset of the default domain, so nothing says what its operators mean"
-        return 0, Refusal("graph", "", "", reason, "set opset_import")
-    opset = imported[0]
-    different = sorted(set(imported))
-    if len(different) > 1:
-        reason = f"it imports the default domain more than once, at opsets {' and '.join(map(str, different[:9]))}"
-        return opset, Refusal("graph", "", "", reason, "keep the one its nodes are written for")
+        return imports, 0, Refusal("graph", "", "", reason, "set opset_import")
+    opset, *others = sorted({entry.version for entry in imports})
+    if others:
+        listed = " and ".join(map(str, [opset, *others[:8]]))
+        reason = f"it imports the default domain more than once, at opsets {listed}"
+        return imports, imports[0].version, Refusal("graph", "", "", reason, "keep the one its nodes are written for")
     if not 1 <= opset <= latest_opset():
         reason = f"it imports opset {opset}, and the onnx installed knows opsets 1 to {latest_opset()}"
-        return opset, Refusal("graph", "", "", reason, "install a newer onnx" if opset > 0 else "mend opset_import")
-    return opset, None
+        hint = "install a newer onnx" if opset > 0 else "mend opset_import"
+        return imports, opset, Refusal("graph", "", "", reason, hint)
+    return imports, opset, None
 
 
 def with_opset(target: Target, source_opset: int) -> Target:
@@ -82,19 +70,6 @@ def with_opset(target: Target, source_opset: int) -> Target:
     assumes = target.assume_nonempty or (target.runtime is not None and target.runtime.refuses_added("If"))
     is_unchanged = (opset, assumes) == (target.opset, target.assume_nonempty)
     return target if is_unchanged else replace(target, opset=opset, assume_nonempty=assumes)
-
-
-def fit_ir_version(model: ModelProto, target: Target) -> Refusal | None:
-    """Lower the IR version to the newest that the runtime reads; refuse contents that need a newer one."""
-    newest = None if target.runtime is None else target.runtime.ir_version
-    if newest is None or model.ir_version <= newest:
-        return None
-    needed = needed_ir_version(model)
-    if needed <= newest:
-        model.ir_version = newest
-        return None
-    reason = f"{target.runtime} reads IR versions up to {newest}, and the model uses what came with IR version {needed}"
-    return Refusal("graph", "", "", reason, "choose a newer version of the runtime")
 
 
 def fit_ml_version(model: ModelProto, target: Target) -> Refusal | None:
@@ -125,27 +100,3 @@ def _is_of_ml_version(node: NodeProto, used: int, newest: int) -> bool:
     if at_newest is None or at_used is None:
         return at_used is at_newest
     return at_newest.since_version == at_used.since_version or (not at_newest.deprecated and has_form(node, at_newest))
-
-
-def new_ir_at_most(asked: IrVersion, old: int) -> int:
-    """The newest IR version that the output may have."""
-    if asked == "keep":
-        return old
-    return max(old, 4) if asked == "auto" else int(asked)
-
-
-def new_ir(model: ModelProto, asked: IrVersion, own_opset: int, goal_opset: int) -> int:
-    """The IR version of the output, before a runtime's limit."""
-    old = model.ir_version
-    if asked == "keep":
-        return old
-    if asked != "auto":
-        return int(asked)
-    # If the opset version does not change, nothing says that the result is for older or newer readers.
-    usual = old if goal_opset == own_opset else ir_version_of_opset(goal_opset)
-    if usual > old:
-        return usual
-    if usual < old or old < 4:
-        needed = needed_ir_version(model)
-        return max(usual, min(needed, max(old, 4)))
-    return old

@@ -41,7 +41,8 @@ class NodeList:
         else:
             self.operators = list(map(bytes.decode, self.main.operators))
         has_domains = self.main is None or self.main.domains
-        self._foreign = {at for at, node in enumerate(holder.node) if node.domain} if has_domains else set()
+        named = enumerate(holder.node) if has_domains else ()
+        self._domains = {at: node.domain for at, node in named if node.domain}
         self.touched: set[int] = set()
 
     def __len__(self) -> int:
@@ -61,16 +62,21 @@ class NodeList:
         """Replace a node in place by another, serialized one."""
         self[index].ParseFromString(data)
 
+    @property
+    def foreign(self) -> Collection[tuple[str, str]]:
+        """Domain and operator of the nodes that name a domain, before any edit."""
+        return {(domain, self.operators[at]) for at, domain in self._domains.items()}
+
     @cached_property
-    def op_types(self) -> Collection[str]:
+    def op_types(self) -> frozenset[str]:
         """The operators before any edit."""
-        return set(self.operators)
+        return frozenset(self.operators)
 
     def positions(self, is_wanted: Callable[[str], bool]) -> Sequence[int]:
         """Positions of the nodes with a wanted operator before any edit, and of all nodes of other domains."""
         wanted = set(filter(is_wanted, self.op_types))
         positions = [index for index, op_type in enumerate(self.operators) if op_type in wanted] if wanted else []
-        return sorted(self._foreign.union(positions)) if self._foreign else positions
+        return sorted(self._domains.keys() | positions) if self._domains else positions
 
     def of(self, is_wanted: Callable[[str], bool]) -> Iterator[tuple[int, NodeProto]]:
         """Yield position and current node of every node whose operator is wanted."""

@@ -7,8 +7,7 @@ from typing import Any
 
 from onnx import ModelProto
 
-from reducelower.legalization.edits import Edit
-from reducelower.legalization.results import splice
+from reducelower.legalization.edits import Edit, splice
 from reducelower.model.attributes import copy_marks
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.schemas import opset_of

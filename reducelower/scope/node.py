@@ -64,6 +64,7 @@ class NodeScope(Scope):
         derived: new names in order: stem, tail, name.
         types: types to state for new values.
         operands: how many distinct operands the node has; 0 if it uses the names of the model.
+        unmended: sentences about problems on the target runtime that no form avoids.
         zeros: ``heeded`` if the result asks at run time whether a dimension is zero, ``assumed`` if it would.
     """
 
@@ -85,6 +86,7 @@ class NodeScope(Scope):
         self.adopted: list[tuple[int, TensorProto]] = []
         self.derived: list[tuple[str, str, str]] = []
         self.types: dict[str, TypeProto] = {}
+        self.unmended: dict[str, None] = {}
         self.zeros: set[Literal["assumed", "heeded"]] = set()
         self.operands = len(operands or ())
         self._operands = operands

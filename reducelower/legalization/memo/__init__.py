@@ -19,7 +19,7 @@ from typing import TypeAlias
 from reducelower.errors import RefusedError
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo.memory import Memory
-from reducelower.legalization.memo.outcome import NOTHING, Outcome, entry_of
+from reducelower.legalization.memo.outcome import NOTHING, Outcome, applied
 from reducelower.legalization.memo.reading import Key, ReadNode, read_node
 from reducelower.legalization.memo.writing import Writing, put_in_own_names, put_refusal
 from reducelower.scope.blanks import ALL_OPERANDS
@@ -27,7 +27,7 @@ from reducelower.scope.graph import GraphScope
 from reducelower.scope.node import NodeScope
 from reducelower.scope.trail import Branch, learn
 
-__all__ = ["NOTHING", "Memo", "Memory", "Outcome", "ReadNode", "entry_of", "put_in_own_names", "read_node"]
+__all__ = ["NOTHING", "Memo", "Memory", "Outcome", "ReadNode", "applied", "put_in_own_names", "read_node"]
 
 
 _Tree: TypeAlias = "Branch | Outcome"
@@ -39,7 +39,6 @@ class Memo:
 
     Attributes:
         doubts: operators of rewrites that have to be checked in the context of the whole model.
-        foreign: domain and operator of the nodes outside the default domain.
         unmended: sentences about problems on the target runtime that no form avoids, in order of appearance.
     """
 
@@ -49,7 +48,6 @@ class Memo:
         New ones are added only if `remembers`; otherwise every node is worked out by itself.
         """
         self.doubts: list[str] = []
-        self.foreign: set[tuple[str, str]] = set()
         self.unmended: dict[str, None] = {}
         self._remembers = remembers
         self._memory = memory
@@ -90,8 +88,6 @@ class Memo:
         writing = writings.get(outcome)
         if writing is not None:
             writing.put(edit, index, read)
-        elif outcome.domain:
-            self.foreign.add((outcome.domain, outcome.op_type))
         elif outcome.refusal is not None:
             put_refusal(outcome, edit, index, read)
         elif outcome is not NOTHING:

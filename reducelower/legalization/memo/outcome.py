@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,13 +11,15 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.legalization.memo.alone import InferredAlone, infer_alone, operands_of
 from reducelower.legalization.memo.template import Template
+from reducelower.legalization.quantized_pairs import QUANTIZED
 from reducelower.legalization.tidying import may_share
 from reducelower.model.graph import read_by
-from reducelower.model.rewrites import Entry
+from reducelower.model.rewrites import Applied, Entry
 from reducelower.scope.blanks import MARKS, NAME_BLANK, blank, blanks, is_in_blanks
 
 if TYPE_CHECKING:
     from reducelower.errors import RefusedError
+    from reducelower.legalization.edits import Edit
     from reducelower.legalization.memo.reading import ReadNode
     from reducelower.scope.blanks import Added
     from reducelower.scope.graph import Described, GraphScope
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from reducelower.scope.trail import Question
     from reducelower.scope.values import Values
 
-__all__ = ["NOTHING", "Outcome", "entry_of"]
+__all__ = ["NOTHING", "Outcome", "applied"]
 
 _TYPES_KEPT = 64
 """For how many combinations of operand types an outcome keeps the types of its new values."""
@@ -36,7 +38,6 @@ class Outcome:
     """The result of one node.
 
     Attributes:
-        domain: its domain, if it is kept because it is not the default one; else empty.
         label: its name in reports; empty if there is nothing to report.
         nodes: the nodes that replace it; None if it stays.
         in_place: whether the only such node is the edited node itself.
@@ -52,7 +53,6 @@ class Outcome:
     """
 
     op_type: str
-    domain: str = ""
     label: str = ""
     nodes: Sequence[NodeProto] | None = None
     in_place: bool = False
@@ -111,7 +111,6 @@ class Outcome:
         op_type: str,
         label: str,
         nodes: Sequence[NodeProto] | None,
-        unmended: Sequence[str],
         *,
         in_place: bool,
     ) -> Outcome:
@@ -130,7 +129,7 @@ class Outcome:
         added = [(name, each) for name, each in scope.added.items() if name in read]
         for _, each in added:
             scope.check_constant(each.tensor)
-        if nodes is None and not (scope.stated or unmended):
+        if nodes is None and not (scope.stated or scope.unmended):
             return NOTHING
         return cls(
             op_type,
@@ -141,7 +140,7 @@ class Outcome:
             stated=scope.stated,
             adopted=scope.adopted,
             derived=scope.derived,
-            unmended=unmended,
+            unmended=tuple(scope.unmended),
             zeros=frozenset(scope.zeros),
             trail=scope.trail,
             operands=scope.operands,
@@ -153,7 +152,25 @@ NOTHING = Outcome("")
 """The outcome of a node that is legal."""
 
 
-def entry_of(read: ReadNode, outcome: Outcome, graph: GraphScope) -> Entry:
+def applied(edits: Iterable[Edit]) -> Sequence[Applied]:
+    """What was applied where, as data."""
+    entries: dict[int, Entry] = {}
+    records = []
+    for edit in edits:
+        for index, pairs in sorted(edit.outcomes.items()):
+            for read, outcome in pairs:
+                is_pair = outcome.op_type == "DequantizeLinear" and read is not None and read.key[0] > QUANTIZED
+                if read is None or is_pair:
+                    records.append(Applied(edit.scope.path, index))
+                    continue
+                if id(outcome) not in entries:
+                    entries[id(outcome)] = _entry_of(read, outcome, edit.scope)
+                names = {blank(number): name.decode() for number, name in enumerate(read.names[:-1])}
+                records.append(Applied(edit.scope.path, index, entries[id(outcome)], names))
+    return records
+
+
+def _entry_of(read: ReadNode, outcome: Outcome, graph: GraphScope) -> Entry:
     """The outcome of a node of a graph as data, together with what was asked about the node."""
     constants, answers = {}, []
     for question, answer in outcome.trail.items():

@@ -79,6 +79,6 @@ def read_node(data: bytes) -> ReadNode:
         numbers: dict[bytes, int] = {}
         places = tuple([numbers.setdefault(each, len(numbers)) if each else -1 for each in names])
         names = list(numbers)
-    own = name[0] if name else b""
+    own = name[-1] if name else b""  # protobuf takes the last
     names.append(own)
     return ReadNode(names, (len(inputs), places, bool(own), node.SerializeToString()), marks)
