@@ -12,7 +12,7 @@ from models import chain, run_time_axes, spelled_out, transformer
 from onnx import ModelProto
 
 import reducelower
-from reducelower.legalization.memo.memory import forget
+from reducelower.legalization.memo import forget
 
 __all__ = ["conversion", "expansion", "exporters", "linearity", "raising", "refusals"]
 

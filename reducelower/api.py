@@ -234,7 +234,7 @@ _PlanAt = Callable[[int | None], Plan]
 
 def _plans(trials: Document, target: Target, settings: Settings) -> _PlanAt:
     """The plans for a target, each made once: plans that were tried to choose an opset version are needed again."""
-    return cache(lambda opset: attempt(trials, replace(target, opset=opset), settings, report=True)[1])
+    return cache(lambda opset: attempt(trials, replace(target, opset=opset), settings, report=True).plan)
 
 
 def _with_opset(source: Document, target: Target, settings: Settings, plan_at: _PlanAt | None = None) -> Target:
@@ -276,11 +276,12 @@ def legalized(
 ) -> tuple[Document, Plan]:
     """A legal model and the plan, for a model that is a document already; see `legalize`."""
     with explain_failures(document):
-        fit = fitted(document, settings.target.runtime, settings)
+        is_plain = settings.target.runtime is None and not settings.set_sizes
+        fit = Changed(document) if is_plain else fitted(document, settings.target.runtime, settings)
         if fit.refusals:
             raise ConversionError(fit.refusals)
         target = _with_opset(fit.document, settings.target, settings)
-    made, plan = legal(fit.document, target, settings, report=report)
+        made, plan = legal(fit.document, target, settings, report=report)
     if in_place:
         document.message.CopyFrom(made.message)
         made = Document.of_message(document.message)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from onnx import defs
 
-from reducelower.legalization.memo.memory import forget
+from reducelower.legalization.memo import forget
 from tests.forked import prepare
 from tests.pairwise import thinned
 

@@ -118,7 +118,7 @@ def prepare() -> None:
     import rich.table  # noqa: F401
 
     from reducelower import Target, api
-    from reducelower.legalization.memo.memory import forget
+    from reducelower.legalization.memo import forget
     from reducelower.verification import verify
 
     for room in _ROOMS:

@@ -27,7 +27,7 @@ COMPOSITE = frozenset({"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"
 def converted(data: bytes, target: Target, *, memo: bool) -> bytes | str:
     """The bytes of the result, or every reason of a refusal."""
     try:
-        made, plan = attempt(Document.of_bytes(data), target, Settings(memo=memo), report=False)
+        _, made, plan = attempt(Document.of_bytes(data), target, Settings(memo=memo), report=False)
     except ContradictionError as error:
         return str(error)
     return "\n".join(map(str, plan.refusals)) or made.data

@@ -17,7 +17,7 @@ from types import FrameType
 from onnx import ModelProto, parser
 
 import reducelower
-from reducelower.legalization.memo.memory import forget
+from reducelower.legalization.memo import forget
 
 PACKAGE = str(Path(reducelower.__file__).parent)
 

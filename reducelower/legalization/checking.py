@@ -12,8 +12,7 @@ from onnx import NodeProto, checker
 from onnx.shape_inference import InferenceError
 
 from reducelower.errors import RefusedError, RuleError
-from reducelower.legalization.memo import Outcome
-from reducelower.legalization.memo.alone import IR_VERSION_OF_RULES
+from reducelower.legalization.memo.outcome import IR_VERSION_OF_RULES, Outcome
 from reducelower.model.document import Document
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.inference.protected import infer_shapes

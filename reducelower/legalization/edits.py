@@ -10,19 +10,22 @@ from typing import TYPE_CHECKING
 from onnx import GraphProto
 
 from reducelower.errors import Refusal
+from reducelower.legalization.quantized_pairs import QUANTIZED
 from reducelower.model.graph import walk
 from reducelower.model.nodelist import Replacement, nodes_of
+from reducelower.model.rewrites import Applied, Entry
 from reducelower.model.text import counted
 from reducelower.model.value_info import state
 from reducelower.options import Target
 from reducelower.plan import Label, Site
+from reducelower.scope.blanks import blank
 from reducelower.scope.graph import GraphScope
 
 if TYPE_CHECKING:
     from reducelower.legalization.memo.outcome import Outcome
     from reducelower.legalization.memo.reading import ReadNode
 
-__all__ = ["Edit", "notes_on_zeros", "splice"]
+__all__ = ["Edit", "applied", "notes_on_zeros", "splice"]
 
 
 @dataclass(eq=False)
@@ -125,3 +128,46 @@ def notes_on_zeros(edits: Iterable[Edit], target: Target, *, is_asked: bool) -> 
             f"of the sizes rules that out; --assume-nonempty leaves {them} out."
         )
     return is_assumed, notes
+
+
+def applied(edits: Iterable[Edit]) -> Sequence[Applied]:
+    """What was applied where, as data."""
+    entries: dict[int, Entry] = {}
+    records = []
+    for edit in edits:
+        for index, pairs in sorted(edit.outcomes.items()):
+            for read, outcome in pairs:
+                is_pair = outcome.op_type == "DequantizeLinear" and read is not None and read.key[0] > QUANTIZED
+                if read is None or is_pair:
+                    records.append(Applied(edit.scope.path, index))
+                    continue
+                if id(outcome) not in entries:
+                    entries[id(outcome)] = _entry_of(read, outcome, edit.scope)
+                names = {blank(number): name.decode() for number, name in enumerate(read.names[:-1])}
+                records.append(Applied(edit.scope.path, index, entries[id(outcome)], names))
+    return records
+
+
+def _entry_of(read: ReadNode, outcome: Outcome, graph: GraphScope) -> Entry:
+    """The outcome of a node of a graph as data, together with what was asked about the node."""
+    constants, answers = {}, []
+    for question, answer in outcome.trail.items():
+        operand = blank(question.value) if question.value >= 0 else ""
+        if question.name == "known_of" and isinstance(answer, tuple):
+            answers += [("known", blank(at), facts) for at, facts in enumerate(answer)]
+        elif question.name not in ("constant_number", "small_constant_number", "small_stated_number"):
+            answers.append((question.name, operand, answer))
+        elif isinstance(answer, int) and (value := graph.ground.values[answer]) is not None:
+            constants[operand] = value
+    added = {name: each.tensor for name, each in outcome.added}
+    return Entry(
+        read.in_blanks(),
+        outcome.nodes or (),
+        (graph.opset, graph.ground.opset),
+        constants,
+        added,
+        {blank(number): tensor for number, tensor in outcome.adopted},
+        frozenset(name for _, _, name in outcome.derived),
+        answers,
+        outcome.label,
+    )

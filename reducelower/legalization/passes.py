@@ -19,15 +19,15 @@ from reducelower.model.graph import bodies
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan, Site
 
-__all__ = ["attempt_until_settled"]
+__all__ = ["legalize_until_settled"]
 
 _MOST_PASSES = 3
 
 
-def attempt_until_settled(
+def legalize_until_settled(
     source: Document, target: Target, settings: Settings, *, report: bool
-) -> tuple[Document | None, Plan]:
-    """As `attempt`, and for a runtime again on the result; None in place of the result if the plan has refusals.
+) -> tuple[Document, Plan]:
+    """As `attempt`, and then again on the result, which must not be used if the plan has refusals.
 
     If a further pass refuses a node, the refusal names the source node that it replaced.
 
@@ -35,19 +35,17 @@ def attempt_until_settled(
         ContradictionError: see `attempt`.
         ValueError: the target is invalid.
     """
-    made, plan = attempt(source, target, settings, report=report)
+    _, made, plan = attempt(source, target, settings, report=report)
     if plan.refusals:
-        return None, plan
-    if target.runtime is None:
         return made, plan
     for _ in range(_MOST_PASSES):
-        result, further = attempt(source.with_message(made.message), plan.target, settings, report=report)
+        _, result, further = attempt(source.with_message(made.message), plan.target, settings, report=report)
         if further.refusals and not report:
-            return attempt_until_settled(source, target, settings, report=True)  # sites say which node it replaced
+            return legalize_until_settled(source, target, settings, report=True)  # sites say which node it replaced
         if further.refusals:
             places = dict(bodies(made.message))
             refusals = (_of_source(each, plan.sites, places[each.graph].node) for each in further.refusals)
-            return None, replace(plan, sites=(), refusals=tuple(dict.fromkeys(refusals)))
+            return made, replace(plan, sites=(), refusals=tuple(dict.fromkeys(refusals)))
         if result.message == made.message:
             break
         both = composed(plan, further, source.message, made.message, result.message)

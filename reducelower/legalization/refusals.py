@@ -11,7 +11,7 @@ from onnx import ModelProto
 
 from reducelower.errors import ConversionError, Refusal, RuleError, UnreadableModelError
 from reducelower.files.inline import WORTH_LIFTING, InlineWeights, lift, splice
-from reducelower.legalization.passes import attempt_until_settled
+from reducelower.legalization.passes import legalize_until_settled
 from reducelower.legalization.whole.attempts import attempt
 from reducelower.model.document import Document
 from reducelower.model.validate import find_defect, find_missing_import
@@ -30,9 +30,8 @@ def legal(source: Document, target: Target, settings: Settings, *, report: bool)
         UnreadableModelError: the bytes are not a model.
         ValueError: the target is invalid.
     """
-    with explain_failures(source):
-        light = _without_weights(source, target, settings, report=report)
-        return light or _legal(source, target, settings, report=report)
+    light = _without_weights(source, target, settings, report=report)
+    return light or _legal(source, target, settings, report=report)
 
 
 def _without_weights(
@@ -52,8 +51,9 @@ def _without_weights(
 
 
 def _legal(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
-    made, plan = attempt_until_settled(source, target, settings, report=report)
-    if made is None:
+    legalized = attempt if target.runtime is None else legalize_until_settled
+    *_, made, plan = legalized(source, target, settings, report=report)
+    if plan.refusals:
         raise ConversionError(name_oldest_fitting(plan, fits(source, target, settings)).refusals)
     return made, plan
 
@@ -90,7 +90,7 @@ def fits(source: Document, target: Target, settings: Settings) -> Callable[[int]
 
     def fits_at(opset: int) -> bool:
         try:
-            return not attempt(trials, replace(target, opset=opset), settings, report=False)[1].refusals
+            return not attempt(trials, replace(target, opset=opset), settings, report=False).plan.refusals
         except RuleError:  # in a rule that the requested conversion did not need
             return False
 

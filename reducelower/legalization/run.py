@@ -11,11 +11,10 @@ from onnx import ModelProto
 from reducelower.errors import Refusal, RuleError
 from reducelower.files import DataFolder
 from reducelower.legalization.checking import new_objection
-from reducelower.legalization.edits import notes_on_zeros, splice
+from reducelower.legalization.edits import applied, notes_on_zeros, splice
 from reducelower.legalization.graph_pass import GraphPass
 from reducelower.legalization.ir_version import fit_ir_version, new_ir, new_ir_at_most, release_initializers
-from reducelower.legalization.memo import Memo, applied
-from reducelower.legalization.memo.memory import memory_for
+from reducelower.legalization.memo import Memo, memory_for
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.other_domains import domains_to_move, move_imports
 from reducelower.legalization.run_versions import default_imports, fit_ml_version, with_opset
@@ -88,7 +87,7 @@ def run(
     sites = splice(edits, report=report)
     for entry in imports:
         entry.version = goal.opset
-    moved = move_imports(model, moves)
+    moved = move_imports(model, moves) if moves else ()
     plan = replace(plan, fitted=moved, notes=(*moved, *plan.notes), unmended=unmended)
     released = ""
     problem = _refuse_untyped_functions(model, source) if goal.opset < _CASTS_TELL_TYPES else None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -48,10 +48,17 @@ class Columns:
         self._bytes = model
         self._model = message_class("Model").FromString(model)
 
-    def all(self, kind: Literal["name", "operator", "attribute"]) -> set[bytes]:
-        """All names of nodes and values, all operators, or the names of all attributes."""
-        texts: set[bytes] = set()
-        _collect(texts, kind, self._model)
+    def names(self) -> set[bytes]:
+        """All names of nodes and values, in a set that the caller may add to."""
+        texts: dict[str, set[bytes]] = {"name": set()}
+        _collect(texts, self._model)
+        return texts["name"]
+
+    @cached_property
+    def kinds(self) -> Mapping[str, Collection[bytes]]:
+        """All operators, and the names of all attributes."""
+        texts: dict[str, set[bytes]] = {"operator": set(), "attribute": set()}
+        _collect(texts, self._model)
         return texts
 
     @cached_property
@@ -62,13 +69,14 @@ class Columns:
         return MainNodes(data, nodes.field_4[:], nodes.field_1[:], nodes.field_7[:])
 
 
-def _collect(texts: set[bytes], kind: str, message: Any) -> None:
+def _collect(texts: Mapping[str, set[bytes]], message: Any) -> None:
+    """Add the texts of some kinds in a message."""
     kinds = _MESSAGES[message.DESCRIPTOR.name]
     for field, value in message.ListFields():
         if field.message_type is not None:
-            _collect(texts, kind, value)
-        elif kinds[field.number] == kind:
-            texts.update(value[:])  # a list takes half the time
+            _collect(texts, value)
+        elif kinds[field.number] in texts:
+            texts[kinds[field.number]].update(value[:])  # a list takes half the time
 
 
 @cache

@@ -98,12 +98,12 @@ class Document:
     @cached_property
     def operators(self) -> frozenset[str]:
         """The operators of all nodes, of any domain, in subgraphs and functions too."""
-        return frozenset(map(bytes.decode, self.columns.all("operator")))
+        return frozenset(map(bytes.decode, self.columns.kinds["operator"]))
 
     @cached_property
     def attributes(self) -> frozenset[str]:
         """The names of all attributes."""
-        return frozenset(map(bytes.decode, self.columns.all("attribute")))
+        return frozenset(map(bytes.decode, self.columns.kinds["attribute"]))
 
     @cached_property
     def inferred(self) -> ModelProto:

@@ -19,7 +19,7 @@ class Names:
     def fresh(self, stem: str, tail: str) -> str:
         """A fresh name made of a stem, such as a node name, and a tail, such as ``/ReduceL2/square``."""
         if self._taken is None:
-            self._taken = self._model.columns.all("name")
+            self._taken = self._model.columns.names()
         taken, name = self._taken, stem + tail
         coded = name.encode()
         if coded in taken:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from onnx import TensorProto
 
 from reducelower.model.value_info import tensor_type
-from reducelower.scope.scope import Asking
 from reducelower.types import Known
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class Added(NamedTuple):
         return Known.of_constant(self.tensor.data_type, tuple(self.tensor.dims), self.value)
 
     @property
-    def answers(self) -> Mapping[Asking, Any]:
+    def answers(self) -> Mapping[str, Any]:
         """The answers to questions about it, except ``written_as``."""
         dims = tuple(self.tensor.dims)
         return {

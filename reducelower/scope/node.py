@@ -7,9 +7,9 @@ value, so its result is right for every node with the same answers to the same q
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
-from copy import deepcopy
+from copy import copy, deepcopy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from onnx import TensorProto, TypeProto, numpy_helper
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from reducelower.model.numbers import Array
 
-__all__ = ["Mark", "NodeScope"]
+__all__ = ["NodeScope"]
 
 
-_OF_COMPUTED: Mapping[Asking, str | bool] = {
+_OF_COMPUTED: Mapping[str, str | bool] = {
     "is_function_input": False,
     "is_read": False,
     "is_yielded": False,
@@ -42,14 +42,19 @@ _OF_COMPUTED: Mapping[Asking, str | bool] = {
 """The answers about a new value that nodes compute; all others are unknown."""
 
 
-class Mark(NamedTuple):
-    """A point that `NodeScope.roll_back` returns to."""
+_OfConstant: TypeAlias = Literal["small_constant_number", "small_stated_number"]
 
-    zeros: frozenset[Literal["assumed", "heeded"]]
+_COMPARABLE: Mapping[str, str] = {"constant": "constant_number", "type": "type_bytes"}
+"""The questions to the graph whose answers can be compared, for those with other answers."""
 
-    added: int
-    stated: int
-    fresh: int
+_OPEN = object()
+"""Stands for an answer that is not there yet."""
+
+
+_ADDITIONS = (
+    "added", "stated", "adopted", "derived", "types", "unmended", "zeros", "_numbers", "_declared", "_made", "_last",
+)  # fmt: skip
+"""What a failed attempt leaves behind; what it asked stays in the trail."""
 
 
 class NodeScope(Scope):
@@ -100,30 +105,6 @@ class NodeScope(Scope):
         """This scope, which nested scopes return as well."""
         return self
 
-    def _ask(self, question: str, name: str) -> Any:
-        """Ask the graph, and record question and answer. There is no other access to the graph.
-
-        A refused question has no answer to record, for example if the data of a constant is damaged. The result for
-        the node then holds for this model only.
-        """
-        operand = None if self._operands is None else self._operands.get(name)
-        if operand is None:
-            # The name is not an operand but a name of the model: the answer holds for this node only.
-            self.is_repeatable = False
-            return getattr(self.graph, question)(name)
-        number, real = operand
-        try:
-            return self.trail[question, number, None]  # type: ignore[index]  # it equals a Question, and is faster to build
-        except KeyError:
-            pass
-        try:
-            answer = getattr(self.graph, question)(real)
-        except RefusedError:
-            self.is_repeatable = False
-            raise
-        self.trail[Question(question, number)] = answer
-        return answer
-
     def _ask_of_all(self, question: str) -> Any:
         """Ask a question about all operands together."""
         key = Question(question, ALL_OPERANDS)
@@ -138,21 +119,36 @@ class NodeScope(Scope):
 
     # Questions
 
-    def ask(self, question: Asking, name: str) -> Any:
-        """See `Scope.ask`; the trail records answers in a comparable form."""
+    def ask(self, question: Asking | _OfConstant, name: str) -> Any:
+        """See `Scope.ask`; the trail records answers in a comparable form. There is no other access to the graph.
+
+        A refused question has no answer to record, for example if the data of a constant is damaged. The result for
+        the node then holds for this model only.
+        """
         if name in self._made or name in self.added:
             return self._of_new(question, name)
-        match question:
-            case "constant":
-                return self.graph.ground.values[self._ask("constant_number", name)]
-            case "type":
-                serialized = self._ask("type_bytes", name)
-                return None if serialized is None else TypeProto.FromString(serialized)
-        return self._ask(question, name)
+        asked = _COMPARABLE.get(question, question)
+        operand = None if self._operands is None else self._operands.get(name)
+        if operand is None:
+            # The name is not an operand but a name of the model: the answer holds for this node only.
+            self.is_repeatable = False
+            answer = getattr(self.graph, asked)(name)
+        else:
+            number, real = operand
+            answer = self.trail.get((asked, number, None), _OPEN)  # type: ignore[call-overload]  # it equals a Question
+            if answer is _OPEN:
+                try:
+                    answer = self.trail[Question(asked, number)] = getattr(self.graph, asked)(real)
+                except RefusedError:
+                    self.is_repeatable = False
+                    raise
+        if asked.endswith("number"):
+            return self.graph.ground.values[answer]
+        return TypeProto.FromString(answer) if question == "type" and answer is not None else answer
 
-    def _of_new(self, question: Asking, name: str) -> Any:
+    def _of_new(self, question: str, name: str) -> Any:
         """An answer about a value that a rule added. If nodes compute it, their `BodyScope` knows more."""
-        answers: dict[Asking, Any] = {**_OF_COMPUTED, "element_type": self._declared.get(name)}
+        answers: dict[str, Any] = {**_OF_COMPUTED, "element_type": self._declared.get(name)}
         if name in self.added:
             answers.update(self.added[name].answers)
             answers["written_as"] = "initializer" if self.graph.writes_initializers else "constant"
@@ -163,7 +159,7 @@ class NodeScope(Scope):
 
         With `stated`, only initializers and Constant nodes count, and nothing is folded.
         """
-        return self.graph.ground.values[self._ask("small_stated_number" if stated else "small_constant_number", name)]
+        return self.ask("small_stated_number" if stated else "small_constant_number", name)  # type: ignore[no-any-return]
 
     def known(self, name: str) -> Known:
         """See `Scope.known`."""
@@ -257,11 +253,11 @@ class NodeScope(Scope):
         """See `Scope.state_type`; function bodies state none."""
         if not self.graph.is_graph or self.is_new(name):
             return
-        serialized = self._ask("type_bytes", name)
-        if serialized is not None and self._operands is None:
-            self.graph.state(name, serialized)
-        elif serialized is not None:
-            self.stated.append((self._number(name), serialized))
+        value_type = self.type(name)
+        if value_type is not None and self._operands is None:
+            self.graph.state(name, value_type.SerializeToString())
+        elif value_type is not None:
+            self.stated.append((self._number(name), value_type.SerializeToString()))
 
     def _number(self, name: str) -> int:
         assert self._operands is not None
@@ -269,18 +265,10 @@ class NodeScope(Scope):
 
     # Undo
 
-    def mark(self) -> Mark:
+    def mark(self) -> Mapping[str, Any]:
         """Return a point to roll back to if the next attempt fails."""
-        return Mark(frozenset(self.zeros), len(self.added), len(self.stated), len(self.derived))
+        return {name: copy(getattr(self, name)) for name in _ADDITIONS}
 
-    def roll_back(self, mark: Mark) -> None:
-        """Undo every addition since the mark."""
-        for name in list(self.added)[mark.added :]:
-            del self.added[name]
-        self._numbers = {key: name for key, name in self._numbers.items() if name in self.added}
-        self.zeros = set(mark.zeros)
-        del self.stated[mark.stated :]
-        if self._operands is not None:
-            self._made.difference_update(name for _, _, name in self.derived[mark.fresh :])
-            self._last.clear()
-            del self.derived[mark.fresh :]
+    def roll_back(self, mark: Mapping[str, Any]) -> None:
+        """Undo every addition since the mark, to which nothing can be rolled back again."""
+        self.__dict__.update(mark)

@@ -64,26 +64,22 @@ def held_by(node: NodeProto) -> TensorProto | None:
     return tensor_of(node) if sparse is None or sparse.ref_attr_name else dense_tensor(sparse.sparse_tensor)
 
 
-class Values:
-    """Numbers values: equal values share a number, and 0 means not constant. `size` is their total in bytes."""
+class Values(list["Array | None"]):
+    """Values by number: equal values share a number, and 0 means not constant. `size` is their total in bytes."""
 
     def __init__(self) -> None:
+        super().__init__([None])
         self.size = 0
-        self._arrays: list[Array | None] = [None]
         self._numbers: dict[Hashable, int] = {}
         self._spelled: dict[Hashable, int] = {}
-
-    def __getitem__(self, number: int) -> Array | None:
-        """The value of a number; None for 0."""
-        return self._arrays[number]
 
     def number(self, value: Array) -> int:
         """The number of a value."""
         key = value_key(value)
         if key not in self._numbers:
             # In this order, so that an interrupt cannot leave a number that another value gets as well.
-            self._arrays.append(value)
-            self._numbers[key] = len(self._arrays) - 1
+            self.append(value)
+            self._numbers[key] = len(self) - 1
             self.size += value.nbytes
         return self._numbers[key]
 

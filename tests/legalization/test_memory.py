@@ -10,8 +10,8 @@ import pytest
 
 import reducelower
 from reducelower import Target
+from reducelower.legalization import memo as memory
 from reducelower.legalization import run
-from reducelower.legalization.memo import memory
 from reducelower.legalization.node_rewriter import NodeRewriter
 from tests.models import model
 from tests.watching import calls_of

@@ -13,7 +13,7 @@ from onnx import ModelProto
 from reducelower import ConversionError, Plan, Refusal, Target, check, legalize
 from reducelower.conformance.case import Case
 from reducelower.errors import RuleError
-from reducelower.legalization.memo.memory import forget
+from reducelower.legalization.memo import forget
 from reducelower.model.schemas import opset_of
 from reducelower.runtimes.opsets import opset_for
 from tests.models import floats, model, run

@@ -7,7 +7,7 @@ import pytest
 from onnx import ModelProto, numpy_helper
 
 from reducelower import Target, legalize
-from reducelower.legalization.memo.memory import forget
+from reducelower.legalization.memo import forget
 from reducelower.plan import Plan
 from reducelower.types import Inference
 from reducelower.verification import verify_regions

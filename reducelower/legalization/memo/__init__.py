@@ -5,33 +5,81 @@ surroundings with its answer. The signature (operator, attributes, and how the o
 question, each answer leads to the next, and the last one to the result of an earlier node with the same answers. If a
 node gives a new answer, rules work on it, and its answers add a branch.
 
-There are two entry points: `Memo.repeat` applies known results, and `Memo.learn` adds new ones. Results outlast the run
-(see `memory`), since the models of a folder have similar layers. The memo never changes the output, only the time it
-takes.
+There are two entry points: `Memo.repeat` applies known results, and `Memo.learn` adds new ones. Results outlast the
+run, since the models of a folder have similar layers: a run takes the memory for runs of its kind and returns it at the
+end. So two runs never use the same memory at once, even in different threads. The memo never changes the output, only
+the time it takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from threading import Lock
 from typing import TypeAlias
 
 from reducelower.errors import RefusedError
 from reducelower.legalization.edits import Edit
-from reducelower.legalization.memo.memory import Memory
-from reducelower.legalization.memo.outcome import NOTHING, Outcome, applied
+from reducelower.legalization.memo.outcome import NOTHING, Outcome
 from reducelower.legalization.memo.reading import Key, ReadNode, read_node
 from reducelower.legalization.memo.writing import Writing, put_in_own_names, put_refusal
 from reducelower.scope.blanks import ALL_OPERANDS
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.node import NodeScope
 from reducelower.scope.trail import Branch, learn
+from reducelower.scope.values import Values
 
-__all__ = ["NOTHING", "Memo", "Memory", "Outcome", "ReadNode", "applied", "put_in_own_names", "read_node"]
+__all__ = ["NOTHING", "Memo", "Memory", "Outcome", "ReadNode", "forget", "memory_for", "put_in_own_names", "read_node"]
 
 
 _Tree: TypeAlias = "Branch | Outcome"
 """What is known of nodes with equal operator and attributes: a question with what follows each answer, or a result."""
+
+
+_KINDS = 4
+"""How many kinds of runs are remembered; the least recent is dropped."""
+
+_OUTCOMES = 2000
+_BYTES = 16 << 20
+"""The most bytes to keep for one kind of run; a memory that has grown larger is dropped."""
+
+
+class Memory:
+    """What runs of one kind learned: outcomes by stage, opset version and way to add constants; numbers of values."""
+
+    def __init__(self) -> None:
+        self.places: dict[tuple[str, int, bool, bool, bool], dict[Key, _Tree]] = {}
+        self.values = Values()
+        self.outcomes = 0
+
+
+_kept: dict[Hashable, Memory] = {}
+_lock = Lock()
+
+
+@contextmanager
+def memory_for(kind: Hashable) -> Iterator[Memory]:
+    """The memory for runs of a kind, for the duration of one run.
+
+    The kind is everything that determines results apart from the questions about nodes; None keeps nothing.
+    """
+    with _lock:
+        memory = _kept.pop(kind, None) or Memory()
+    try:
+        yield memory
+    finally:
+        if kind is not None and memory.outcomes <= _OUTCOMES and memory.values.size <= _BYTES:
+            with _lock:
+                _kept[kind] = memory
+                while len(_kept) > _KINDS:
+                    del _kept[next(iter(_kept))]
+
+
+def forget() -> None:
+    """Drop all memories."""
+    with _lock:
+        _kept.clear()
 
 
 class Memo:

@@ -2,35 +2,117 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from onnx import NodeProto, TensorProto
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
-from reducelower.legalization.memo.alone import InferredAlone, infer_alone, operands_of
-from reducelower.legalization.memo.template import Template
-from reducelower.legalization.quantized_pairs import QUANTIZED
 from reducelower.legalization.tidying import may_share
-from reducelower.model.graph import read_by
-from reducelower.model.rewrites import Applied, Entry
-from reducelower.scope.blanks import MARKS, NAME_BLANK, blank, blanks, is_in_blanks
+from reducelower.model.attributes import make_node
+from reducelower.model.graph import may_hold_graphs, read_by, read_from_outside
+from reducelower.model.value_info import state, without_made_up_symbols
+from reducelower.model.wire import INPUT, NAME, OUTPUT, varint
+from reducelower.scope.blanks import MARKS, NAME_BLANK, blanks, is_in_blanks
+from reducelower.types import infer_strictly
 
 if TYPE_CHECKING:
     from reducelower.errors import RefusedError
-    from reducelower.legalization.edits import Edit
-    from reducelower.legalization.memo.reading import ReadNode
     from reducelower.scope.blanks import Added
-    from reducelower.scope.graph import Described, GraphScope
+    from reducelower.scope.graph import Described
     from reducelower.scope.node import NodeScope
     from reducelower.scope.trail import Question
     from reducelower.scope.values import Values
 
-__all__ = ["NOTHING", "Outcome", "applied"]
+__all__ = ["IR_VERSION_OF_RULES", "NOTHING", "Outcome"]
 
 _TYPES_KEPT = 64
 """For how many combinations of operand types an outcome keeps the types of its new values."""
+
+
+_FORMS_KEPT = 256
+"""For how many combinations of lengths a template keeps its form."""
+
+_Piece: TypeAlias = "bytes | int"
+"""A part of a node: constant bytes, or a blank, by the number of the text that fills it."""
+
+IR_VERSION_OF_RULES = 10
+"""An IR version that allows everything a rule may write."""
+
+
+class Template:
+    """What is the same for all nodes with an outcome, in any graph of any model.
+
+    Each name and each node is preceded by its length, so there is one form per combination of lengths.
+
+    Attributes:
+        is_bytes: whether the nodes can be written as bytes: none has subgraphs or a name that contains a blank.
+    """
+
+    def __init__(self, nodes: Sequence[NodeProto], texts: Sequence[str], *, is_bare: bool) -> None:
+        """Take apart the nodes of an outcome.
+
+        `texts` are the blanks, in the order of the texts that fill them. If `is_bare`, there is one node without tag
+        and length before it; else they are as in a GraphProto.
+        """
+        self._numbers = {text: number for number, text in enumerate(texts)}
+        self._is_bare = is_bare
+        self._forms: dict[tuple[int, ...], bytes] = {}
+        names = {name for node in nodes for name in (*node.input, *node.output, node.name)}
+        has_odd_name = any(is_in_blanks(name) for name in names - self._numbers.keys())
+        self.is_bytes = not has_odd_name and not any(map(may_hold_graphs, nodes))
+        self._nodes = [self._pieces(node) for node in nodes] if self.is_bytes else []
+        self._blanks = [piece for pieces in self._nodes for piece in pieces if isinstance(piece, int)]
+
+    def fill(self, texts: tuple[bytes, ...]) -> bytes:
+        """The nodes with these texts in their blanks."""
+        lengths = tuple(map(len, texts))
+        form = self._forms.get(lengths)
+        if form is None:
+            if len(self._forms) >= _FORMS_KEPT:
+                self._forms.clear()
+            form = self._forms[lengths] = b"".join([self._form(pieces, lengths) for pieces in self._nodes])
+        return form % tuple(map(texts.__getitem__, self._blanks))
+
+    def _form(self, pieces: Sequence[_Piece], lengths: Sequence[int]) -> bytes:
+        """A node with placeholders for texts of these lengths."""
+        marks, size, parts = self._numbers[MARKS], 0, [b""]
+        for piece in pieces:
+            constant = piece if isinstance(piece, bytes) else b""
+            if isinstance(piece, int):
+                constant = b"" if piece == marks else varint(lengths[piece])  # marks are whole fields
+                size += lengths[piece]
+            size += len(constant)
+            parts.append(constant.replace(b"%", b"%%"))
+            if isinstance(piece, int):
+                parts.append(b"%b")
+        if not self._is_bare:
+            parts[0] = (b"\x0a" + varint(size)).replace(b"%", b"%%")
+        return b"".join(parts)
+
+    def _pieces(self, node: NodeProto) -> Sequence[_Piece]:
+        """A node in pieces: its names, then everything else."""
+        rest = NodeProto.FromString(node.SerializeToString())
+        for named in ("input", "output", "name"):
+            rest.ClearField(named)
+        pieces: list[_Piece] = []
+        if rest.doc_string == MARKS:
+            rest.ClearField("doc_string")
+            pieces.append(self._numbers[MARKS])
+        for tag, names in ((INPUT, node.input), (OUTPUT, node.output), (NAME, [node.name] if node.name else [])):
+            for name in names:
+                text = name.encode()
+                number = self._numbers.get(name)
+                pieces += [bytes([tag]), varint(len(text)) + text if number is None else number]
+        return [*pieces, rest.SerializeToString()]
+
+
+class Inferred(NamedTuple):
+    """The objection of strict inference to nodes, and the types of their values by name."""
+
+    objection: str
+    types: Mapping[str, bytes]
 
 
 @dataclass(eq=False, frozen=True)
@@ -66,7 +148,7 @@ class Outcome:
     zeros: Collection[str] = ()
     trail: Mapping[Question, Hashable] = field(default_factory=dict, repr=False)
     operands: int = 0
-    _inferred: dict[tuple[Described | None, ...], InferredAlone] = field(default_factory=dict, repr=False)
+    _inferred: dict[tuple[tuple[str, Described], ...], Inferred] = field(default_factory=dict, repr=False)
 
     @cached_property
     def template(self) -> Template:
@@ -75,9 +157,14 @@ class Outcome:
         return Template(self.nodes or (), (*blanks(self.operands), NAME_BLANK, MARKS, *new), is_bare=self.in_place)
 
     @cached_property
-    def reads(self) -> Sequence[int]:
-        """The numbers of the operands that the nodes read."""
-        return sorted(int(operand[1:-1]) for operand in operands_of(self.nodes or (), self.added))
+    def reads(self) -> Collection[str]:
+        """The names that nodes and their subgraphs read, but neither compute themselves nor have in `added`."""
+        own = {name for name, _ in self.added}
+        read: set[str] = set()
+        for node in self.nodes or ():
+            read |= read_from_outside(node) - own
+            own.update(node.output)
+        return read
 
     @cached_property
     def may_share(self) -> bool:
@@ -91,18 +178,45 @@ class Outcome:
         derived = {name for _, _, name in self.derived}
         return [name for node in self.nodes or () for name in node.output if name in derived]
 
-    def inferred(self, opset: int, operands: tuple[Described | None, ...], values: Values) -> InferredAlone:
-        """The inference over the nodes by themselves, cached; see `infer_alone`."""
-        inferred = self._inferred.get(operands)
-        if inferred is None:
+    def inferred(self, opset: int, described: Mapping[str, Described], values: Values) -> Inferred:
+        """The inference over the nodes by themselves, once for each combination of types.
+
+        Inferring the whole model takes longer than converting it. Untouched nodes are as valid as before.
+
+        Args:
+            opset: the opset version of the nodes.
+            described: types and values of operands, by name.
+            values: the values behind the numbers in `described`.
+        """
+        key = tuple(described.items())
+        if key not in self._inferred:
             if len(self._inferred) >= _TYPES_KEPT:
                 self._inferred.clear()
-            names = blanks(len(operands))
-            described = {name: each for name, each in zip(names, operands, strict=True) if each is not None}
-            read = [names[number] for number in self.reads]
-            inferred = infer_alone(self.nodes or (), read, self.added, opset, described, values, self.types)
-            self._inferred[operands] = inferred
-        return inferred
+            is_possible = described.keys() >= set(self.reads) and not any(node.domain for node in self.nodes or ())
+            self._inferred[key] = self._infer(opset, described, values) if is_possible else Inferred("", {})
+        return self._inferred[key]
+
+    def _infer(self, opset: int, described: Mapping[str, Described], values: Values) -> Inferred:
+        model = ModelProto(ir_version=IR_VERSION_OF_RULES, graph=GraphProto(name="added"))
+        model.opset_import.add(version=opset)
+        # Inference propagates the values of Constant nodes further than those of initializers.
+        tensors = {name: each.tensor for name, each in self.added}
+        stated, outputs = dict(self.types), {name for node in self.nodes or () for name in node.output}
+        for name, (value_type, number) in sorted(described.items()):
+            value = values[number]
+            if name not in self.reads:
+                if name in outputs:
+                    stated.setdefault(name, value_type)
+            elif value is None:
+                model.graph.input.add(name=name).type.ParseFromString(value_type)
+            else:
+                tensors[name] = numpy_helper.from_array(value)
+        model.graph.node.extend(make_node("Constant", [], [name], value=tensor) for name, tensor in tensors.items())
+        model.graph.node.extend(self.nodes or ())
+        state(model.graph, stated)
+        inferred, objection = infer_strictly(model)
+        types = {value.name: without_made_up_symbols(value.type) for value in inferred.graph.value_info}
+        return Inferred(objection, {name: value_type.SerializeToString() for name, value_type in types.items()})
 
     @classmethod
     def of(
@@ -150,46 +264,3 @@ class Outcome:
 
 NOTHING = Outcome("")
 """The outcome of a node that is legal."""
-
-
-def applied(edits: Iterable[Edit]) -> Sequence[Applied]:
-    """What was applied where, as data."""
-    entries: dict[int, Entry] = {}
-    records = []
-    for edit in edits:
-        for index, pairs in sorted(edit.outcomes.items()):
-            for read, outcome in pairs:
-                is_pair = outcome.op_type == "DequantizeLinear" and read is not None and read.key[0] > QUANTIZED
-                if read is None or is_pair:
-                    records.append(Applied(edit.scope.path, index))
-                    continue
-                if id(outcome) not in entries:
-                    entries[id(outcome)] = _entry_of(read, outcome, edit.scope)
-                names = {blank(number): name.decode() for number, name in enumerate(read.names[:-1])}
-                records.append(Applied(edit.scope.path, index, entries[id(outcome)], names))
-    return records
-
-
-def _entry_of(read: ReadNode, outcome: Outcome, graph: GraphScope) -> Entry:
-    """The outcome of a node of a graph as data, together with what was asked about the node."""
-    constants, answers = {}, []
-    for question, answer in outcome.trail.items():
-        operand = blank(question.value) if question.value >= 0 else ""
-        if question.name == "known_of" and isinstance(answer, tuple):
-            answers += [("known", blank(at), facts) for at, facts in enumerate(answer)]
-        elif question.name not in ("constant_number", "small_constant_number", "small_stated_number"):
-            answers.append((question.name, operand, answer))
-        elif isinstance(answer, int) and (value := graph.ground.values[answer]) is not None:
-            constants[operand] = value
-    added = {name: each.tensor for name, each in outcome.added}
-    return Entry(
-        read.in_blanks(),
-        outcome.nodes or (),
-        (graph.opset, graph.ground.opset),
-        constants,
-        added,
-        {blank(number): tensor for number, tensor in outcome.adopted},
-        frozenset(name for _, _, name in outcome.derived),
-        answers,
-        outcome.label,
-    )

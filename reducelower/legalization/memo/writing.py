@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from onnx import GraphProto, NodeProto
 
 from reducelower.legalization.edits import Edit
-from reducelower.legalization.memo.alone import infer_alone, operands_of
 from reducelower.legalization.memo.outcome import Outcome
 from reducelower.legalization.memo.reading import ReadNode
 from reducelower.model.graph import subgraphs
-from reducelower.scope.blanks import MARKS, NAME_BLANK, Added, fill
+from reducelower.scope.blanks import MARKS, NAME_BLANK, Added, blanks, fill
 from reducelower.scope.graph import Described, GraphScope
 
 __all__ = ["Writing", "put_in_own_names", "put_refusal"]
@@ -35,10 +34,8 @@ def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
     made = [name for node in nodes for name in node.output if name not in kept]
     types = dict(outcome.types)
     if made and graph.is_graph:
-        operands = operands_of(nodes, outcome.added)
-        described = {name: each for name in operands if (each := graph.described(name)) is not None}
-        opset, values = graph.ground.opset, graph.ground.values
-        types = {**infer_alone(nodes, operands, outcome.added, opset, described, values, types.items()).types, **types}
+        described = {name: each for name in sorted(outcome.reads) if (each := graph.described(name)) is not None}
+        types = {**outcome.inferred(graph.ground.opset, described, graph.ground.values).types, **types}
     added = {name: _add_constant(each, graph, {}) for name, each in outcome.added}
     for node in nodes:
         if added:
@@ -115,15 +112,14 @@ class Writing:
     def _inferred(self, read: ReadNode) -> Mapping[str, bytes] | None:
         """The types of new values; None if not the types of all operands are stated."""
         outcome, graph = self.outcome, self._graph
-        of_reads: dict[int, Described] = {}
-        for number in outcome.reads:
-            described = graph.described(read.names[number].decode())
-            if described is None:  # mostly the first operand tells
+        described: dict[str, Described] = {}
+        for operand, name in zip(blanks(len(read.names) - 1), read.names, strict=False):
+            each = graph.described(name.decode())
+            if each is not None:
+                described[operand] = each
+            elif operand in outcome.reads:  # mostly the first operand tells
                 return None
-            of_reads[number] = described
-        names = enumerate(read.names[:-1])
-        operands = tuple([of_reads.get(number) or graph.described(name.decode()) for number, name in names])
-        inferred = outcome.inferred(graph.ground.opset, operands, graph.ground.values)
+        inferred = outcome.inferred(graph.ground.opset, described, graph.ground.values)
         if inferred.objection:
             self._doubts.append(outcome.op_type)
         return inferred.types

@@ -24,14 +24,14 @@ from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.types import ContradictionError
 
-__all__ = ["attempt"]
+__all__ = ["Attempt", "attempt"]
 
 _LOOPS = ("Loop", "Scan")
 _MINUS_ONE = TensorShapeProto.Dimension(dim_value=-1).SerializeToString()
 _TAKEN_OUT = "took the sizes of -1 that it states for unknown"
 
 
-class _Attempt(NamedTuple):
+class Attempt(NamedTuple):
     """A model and its legal form, which must not be used if the plan has refusals."""
 
     source: Document
@@ -39,27 +39,24 @@ class _Attempt(NamedTuple):
     plan: Plan
 
 
-_Change: TypeAlias = Callable[[_Attempt, Settings], "Changed | None"]
+_Change: TypeAlias = Callable[[Attempt, Settings], "Changed | None"]
 """The source of an attempt, changed so that another may do better; None if the change does not apply."""
 
 
-def attempt(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
-    """Legalize a copy of a model, which must not be used if the plan has refusals. The plan's notes name all changes.
+def attempt(
+    source: Document, target: Target, settings: Settings, *, report: bool, changes: Sequence[_Change] | None = None
+) -> Attempt:
+    """Legalize a copy of a model as it is, or else with the changes that apply; the plan's notes name all changes.
+
+    After a change, those before it follow again.
 
     Raises:
         ContradictionError: the types that the model states contradict what its nodes yield, and dropping those of inner
             values does not help.
         ValueError: the target is invalid.
     """
-    _, made, plan = _attempt(source, target, settings, _CHANGES, report=report)
-    return made, plan
-
-
-def _attempt(
-    source: Document, target: Target, settings: Settings, changes: Sequence[_Change], *, report: bool
-) -> _Attempt:
-    """Legalize a model as it is, or else with the changes that apply; after a change, those before it follow again."""
     tried = _without_stale(source, target, settings, report=report)
+    changes = _CHANGES if changes is None else changes
     for count, change in enumerate(changes, 1):
         changed = change(tried, settings)
         if changed is None or (changed.refusals and tried.plan.refusals):
@@ -67,30 +64,27 @@ def _attempt(
         if changed.refusals:
             tried = tried._replace(plan=replace(tried.plan, refusals=changed.refusals))
         elif changed.document.message != source.message:
-            again = _attempt(changed.document, target, settings, changes[:count], report=report)
+            again = attempt(changed.document, target, settings, report=report, changes=changes[:count])
             if not (again.plan.refusals and changed.has_to_help):
                 plan = in_terms_of_source(again.plan, source.message, changed.document.message, changed.inner)
-                tried = _Attempt(source, again.made, replace(plan, notes=(*changed.done, *plan.notes)))
+                tried = Attempt(source, again.made, replace(plan, notes=(*changed.done, *plan.notes)))
     return tried
 
 
-def _without_stale(source: Document, target: Target, settings: Settings, *, report: bool) -> _Attempt:
+def _without_stale(source: Document, target: Target, settings: Settings, *, report: bool) -> Attempt:
     """One run; if stated types contradict inference, a second run without them."""
+    model = source.copy()
     try:
-        return _run(source, target, settings, report=report)
+        plan = run(model, source, target, settings, report=report)
+        return Attempt(source, Document.of_message(model), plan)
     except ContradictionError:
         agreed = source.shared("agreed", partial(_agreed, source))
         if agreed is None:
             raise
     stated, done, is_lenient = agreed
-    _, made, plan = _run(stated, target, settings, report=report, lenient=is_lenient)
-    return _Attempt(source, made, replace(plan, notes=(*done, *plan.notes)))
-
-
-def _run(source: Document, target: Target, settings: Settings, *, report: bool, lenient: bool = False) -> _Attempt:
-    model = source.copy()
-    plan = run(model, source, target, settings, report=report, lenient=lenient)
-    return _Attempt(source, Document.of_message(model), plan)
+    model = stated.copy()
+    plan = run(model, stated, target, settings, report=report, lenient=is_lenient)
+    return Attempt(source, Document.of_message(model), replace(plan, notes=(*done, *plan.notes)))
 
 
 def _agreed(source: Document) -> tuple[Document, Sequence[str], bool] | None:
@@ -115,10 +109,10 @@ def _agreed(source: Document) -> tuple[Document, Sequence[str], bool] | None:
 # The changes
 
 
-def _without_dead_branches(tried: _Attempt, settings: Settings) -> Changed | None:
+def _without_dead_branches(tried: Attempt, settings: Settings) -> Changed | None:
     """Replace branches that are never taken by the branch that is, if something in them is refused."""
-    refused = {refusal.graph for refusal in tried.plan.refusals}
-    if all("/" not in path for path in refused):
+    refused = {refusal.graph for refusal in tried.plan.refusals if "/" in refusal.graph}
+    if not refused:
         return None
     from reducelower.legalization.whole.dead_branches import without_dead_branches
 
@@ -126,9 +120,11 @@ def _without_dead_branches(tried: _Attempt, settings: Settings) -> Changed | Non
     return None if made is None else Changed(tried.source.with_message(made))
 
 
-def _with_functions_inlined(tried: _Attempt, settings: Settings) -> Changed | None:
+def _with_functions_inlined(tried: Attempt, settings: Settings) -> Changed | None:
     """Inline functions whose conversion depends on the call."""
     source, made, plan = tried
+    if not source.message.functions:
+        return None
     depending = _in_functions(plan, source) if plan.refusals else _changed_without_inputs(source, made.message)
     if not depending:
         return None
@@ -140,7 +136,7 @@ def _with_functions_inlined(tried: _Attempt, settings: Settings) -> Changed | No
 def _changed_without_inputs(source: Document, model: ModelProto) -> set[str]:
     """Graph paths of rewritten functions that some call gives too few inputs."""
     made = {function_path(function): function.node for function in model.functions}
-    bodies = {function_path(function): function.node for function in source.message.functions} if made else {}
+    bodies = {function_path(function): function.node for function in source.message.functions}
     changed = {path for path, nodes in made.items() if bodies.get(path) != nodes}
     return changed & set(map(function_path, called_without_inputs(source.message))) if changed else set()
 
@@ -148,11 +144,11 @@ def _changed_without_inputs(source: Document, model: ModelProto) -> set[str]:
 def _in_functions(plan: Plan, source: Document) -> set[str]:
     """Graph paths of the functions in which something was refused; names of functions may have slashes."""
     refused = [f"{refusal.graph}/" for refusal in plan.refusals if refusal.operator]
-    paths = set(map(function_path, source.message.functions)) if refused else set()
+    paths = map(function_path, source.message.functions)
     return {path for path in paths if any(each.startswith(f"{path}/") for each in refused)}
 
 
-def _without_shapes_in_loops(tried: _Attempt, settings: Settings) -> Changed | None:
+def _without_shapes_in_loops(tried: Attempt, settings: Settings) -> Changed | None:
     """Drop the shapes stated in loops if they contradict inference at the new opset version but not at the old one."""
     source, made, plan = tried
     if plan.refusals or plan.source_opset == plan.target.opset or source.operators.isdisjoint(_LOOPS):
@@ -166,10 +162,11 @@ def _without_shapes_in_loops(tried: _Attempt, settings: Settings) -> Changed | N
     return Changed(source.with_message(eased), done) if done else None
 
 
-def _without_sizes_below_zero(tried: _Attempt, settings: Settings) -> Changed | None:
+def _without_sizes_below_zero(tried: Attempt, settings: Settings) -> Changed | None:
     """Take -1 out of stated shapes: exporters write it for an unknown size, which inference may know of a new node."""
     source, made, plan = tried
-    if not _states_minus_one(source) or plan.changes_nothing:
+    data = source.searchable
+    if (data is not None and _MINUS_ONE not in data) or plan.changes_nothing:
         return None
     if not plan.refusals and not objects_to_stated(made):
         return None
@@ -179,13 +176,7 @@ def _without_sizes_below_zero(tried: _Attempt, settings: Settings) -> Changed | 
     return Changed(source.with_message(eased), (_TAKEN_OUT,), has_to_help=True)
 
 
-def _states_minus_one(source: Document) -> bool:
-    """Whether the model may state a size of -1; searched in bytes, so True can be wrong."""
-    data = source.searchable
-    return data is None or _MINUS_ONE in data
-
-
-def _without_what_is_refused(tried: _Attempt, settings: Settings) -> Changed | None:
+def _without_what_is_refused(tried: Attempt, settings: Settings) -> Changed | None:
     """Widen narrow integers, replace sequences by tensors, and run branches in Loops, as far as that applies."""
     source, _, plan = tried
     if not plan.refusals or not plan.target.opset:
