@@ -139,8 +139,8 @@ def convert_version(
         >>> older.opset_import[0].version, older.ir_version
         (13, 7)
     """
-    check_arguments(target_version=target_version, without=without, without_types=without_types)
-    target = Target(target_version, frozenset(without), frozenset(without_types), assume_nonempty=assume_nonempty)
+    check_arguments(target_version=target_version)
+    target = Target(target_version, without, without_types, assume_nonempty=assume_nonempty)
     return legalized(model, _settings(target, rules, options), in_place=in_place)[0]
 
 

@@ -176,8 +176,9 @@ def name_set(name: str, value: Any) -> frozenset[str]:
         TypeError: it is a single string, which would be read as a collection of letters, or an item is not a string.
     """
     _NAMES.check(name, value)
-    names = tuple(value)  # now the items of an iterator can be checked
-    _NAMES.check(name, names)
+    names = tuple(value)
+    for place, item in enumerate(names):  # the items of an iterator are checked here
+        _STRING.check(f"{name}[{place!r}]", item)
     return frozenset(names)
 
 

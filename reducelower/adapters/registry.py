@@ -196,14 +196,17 @@ class Crossing:
                 self._to_attribute(move, node, scope)
             else:
                 _to_input(move, node, scope)
-        self._drop_attributes(node)
-        self._write_defaults(node)
+        if self.gone:
+            self._drop_attributes(node)
+        if self.changed_defaults:
+            self._write_defaults(node)
         self._check_arity(node)
-        self._name_needed_outputs(node, scope)
+        if len(node.output) < self.goal.min_output:
+            self._name_needed_outputs(node, scope)
         return None
 
     def _drop_attributes(self, node: NodeProto) -> None:
-        for index in reversed(range(len(node.attribute)) if self.gone else ()):
+        for index in reversed(range(len(node.attribute))):
             attribute = node.attribute[index]
             if attribute.name in self.gone:
                 self._check_neutral(attribute, node)

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.conformance.case import Array, Case
-from reducelower.legalization.ir_version import ir_version_of_opset
+from reducelower.legalization.versions import ir_version_of_opset
 from reducelower.model.schemas import element_type_name, schema
 
 __all__ = ["element_type_of", "make_case", "takes"]

@@ -34,7 +34,7 @@ def refuse_invalid(outcome: Outcome, opset: int, own_rules: Sequence[Place] = ()
     context = checker.DEFAULT_CONTEXT.__class__()
     context.ir_version = IR_VERSION_OF_RULES
     for node in walk(outcome.nodes or ()):
-        if any(True for _ in subgraphs(node)):
+        if next(subgraphs(node), None) is not None:
             continue  # its subgraphs read outer values, which are not here
         context.opset_imports = {"": opset, node.domain: opset}
         try:

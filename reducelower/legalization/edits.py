@@ -38,6 +38,7 @@ class Edit:
         regions: the positions of all nodes that a rewrite stands for, if it stands for several.
         types: serialized types of new values by name, to be stated.
         refused: why a node cannot be legalized.
+        shareable: the nodes whose rewrites may compute the same values as other rewrites.
         outcomes: each node as read, with its outcomes in order.
     """
 
@@ -47,6 +48,7 @@ class Edit:
     regions: dict[int, tuple[int, ...]] = field(default_factory=dict)
     types: dict[int, Mapping[str, bytes]] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
+    shareable: set[int] = field(default_factory=set)
     outcomes: dict[int, list[tuple[ReadNode | None, Outcome]]] = field(default_factory=dict)
 
     def refuse(self, index: int, node: str, op_type: str, reason: str, hint: str) -> None:
@@ -108,9 +110,15 @@ def notes_on_zeros(edits: Iterable[Edit], target: Target, *, is_asked: bool) -> 
 
     `is_asked` says whether the user asked for the assumption; else the runtime requires it.
     """
-    # Without those of nodes that were removed as unused.
-    lists = [each for edit in edits for index, each in edit.outcomes.items() if edit.replaced.get(index) != []]
-    outcomes = [outcome for each in lists for _, outcome in each if outcome.zeros]
+    outcomes = [
+        outcome
+        for edit in edits
+        for index, each in edit.outcomes.items()
+        for _, outcome in each
+        if outcome.zeros and edit.replaced.get(index) != []  # else the node was removed as unused
+    ]
+    if not outcomes:
+        return False, ()
     notes = []
     is_assumed = any("assumed" in outcome.zeros for outcome in outcomes)
     if is_assumed:

@@ -18,7 +18,7 @@ from reducelower.errors import Refusal, RefusedError, RuleError
 from reducelower.legalization.checking import refuse_invalid, refuse_types_not_allowed
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.equal_tables import EqualTables
-from reducelower.legalization.legality import Treatment, Treatments
+from reducelower.legalization.legality import Treatment
 from reducelower.legalization.memo import NOTHING, Memo, Outcome, ReadNode, put_in_own_names
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.occurring_types import OccurringTypes
@@ -91,7 +91,8 @@ class GraphPass:
             self._walk_function(function, number)
         remove_unused(self.edits)
         for edit in self.edits:
-            share(edit)
+            if edit.shareable:
+                share(edit)
         self._treat_constants()
         self._fit_types()
         self.ground.check_what_was_trusted()
@@ -127,11 +128,10 @@ class GraphPass:
     def _walk(self, scope: GraphScope) -> None:
         edit = Edit(scope)
         self.edits.append(edit)
-        nodes, table, attributes = scope.node_list, self._rewriter.table(scope.opset), self.source.attributes
+        nodes, table = scope.node_list, self._rewriter.table(scope.opset)
         # Look up every operator, also those that the memo knows: types that the target drops are handled at the end.
         operators = {*nodes.op_types} - {"Constant"}
-        doubtful = {op_type for op_type in operators if may_be_of_another_opset(op_type, scope.opset, attributes)}
-        treated = {op_type for op_type in operators if table[op_type] is not None} | doubtful
+        treated = {op_type for op_type in operators if table[op_type] is not None or self._is_doubtful(op_type, scope)}
         if self._rewriter.moves:
             treated = operators  # the list of operators does not include their domains
         positions = nodes.positions(treated.__contains__)
@@ -142,8 +142,8 @@ class GraphPass:
             originals = map(EqualTables(scope).read_first, originals)
         for index, read in self._memo.repeat("operators", edit, zip(positions, originals, strict=True)):
             node = read.in_blanks()
-            holds_graphs = any(True for _ in subgraphs(node))
-            settle = self._way(node, table, is_doubtful=node.op_type in doubtful and not holds_graphs)
+            holds_graphs = next(subgraphs(node), None) is not None
+            settle = self._way(node, scope, holds_graphs=holds_graphs)
             if holds_graphs:
                 self._walk_inside(edit, index)
                 if settle is not None:
@@ -153,19 +153,26 @@ class GraphPass:
             else:
                 self._memo.learn("operators", scope, read, None, NOTHING)
 
-    def _way(self, node: NodeProto, table: Treatments, *, is_doubtful: bool) -> _Settle | None:
+    def _is_doubtful(self, op_type: str, scope: GraphScope) -> bool:
+        """Whether nodes of an operator may be written for another opset version, so that each must be checked."""
+        return self._rewriter.repairs or may_be_of_another_opset(op_type, scope.opset, self.source.attributes)
+
+    def _way(self, node: NodeProto, scope: GraphScope, *, holds_graphs: bool) -> _Settle | None:
         """How to legalize a node; None if there is nothing to do. Constants have a stage of their own."""
         if self._rewriter.is_moved(node):
             return self._rewriter.settle_other
-        treatment = table[node.op_type]
         if node.domain not in DEFAULT_DOMAINS or node.op_type == "Constant":
             return None
-        if not is_doubtful and (treatment is None or treatment.is_nothing):
+        treatment = self._rewriter.table(scope.opset)[node.op_type]
+        is_doubtful = self._is_doubtful(node.op_type, scope)
+        if (treatment is None or treatment.is_nothing) and (holds_graphs or not is_doubtful):
             return None
-        return partial(self._settle, treatment or Treatment())
+        return partial(self._settle, treatment or Treatment(), is_doubtful=is_doubtful)
 
-    def _settle(self, treatment: Treatment, node: NodeProto, scope: NodeScope) -> _Settled:
+    def _settle(self, treatment: Treatment, node: NodeProto, scope: NodeScope, *, is_doubtful: bool) -> _Settled:
         operands = [name for name in (*node.input, *node.output) if name]
+        if is_doubtful:
+            treatment = self._rewriter.of_own_opset(node, scope, treatment)
         settled, label = self._rewriter.settle(node, scope.opset, scope, treatment)
         if settled is not None and self.target.without_types:
             refuse_types_not_allowed(settled, operands, scope, self.target.without_types)
@@ -234,17 +241,18 @@ class GraphPass:
                 continue
             positions = [index for index in nodes.positions("Constant".__eq__) if index not in edit.replaced]
             originals = zip(positions, map(nodes.serialized, positions), strict=True)
+            settle = partial(self._settle, treatment, is_doubtful=self._is_doubtful("Constant", scope))
             for index, read in self._memo.repeat("constants", edit, originals):
                 node = read.in_blanks()
                 if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and any(node.output):
-                    self._work_out("constants", edit, index, read, node, partial(self._settle, treatment))
+                    self._work_out("constants", edit, index, read, node, settle)
 
     # Element types, handled last
 
     def _fit_types(self) -> None:
-        tables = [self._rewriter.table(opset) for opset in {edit.scope.opset for edit in self.edits}]
-        if not any(table.dropped for table in tables):
+        if not any(table.dropped for table in self._rewriter.tables.values()):
             return
+        tables = [self._rewriter.table(opset) for opset in {edit.scope.opset for edit in self.edits}]
         operators = {(op_type, table.opset) for table in tables for op_type in table}
         possible = OccurringTypes([edit.scope for edit in self.edits]).types(operators)
         suspects_at = {
@@ -263,7 +271,7 @@ class GraphPass:
         ]
         for index, read in self._memo.repeat("element types", edit, of_default_domain):
             node = read.in_blanks()
-            if any(True for _ in subgraphs(node)):
+            if next(subgraphs(node), None) is not None:
                 self._work_out_holder(edit, index, self._fit)
             else:
                 self._work_out("element types", edit, index, read, node, self._fit)

@@ -27,6 +27,7 @@ from reducelower.plan import joined
 from reducelower.rulebook.boundaries import first_that_holds
 from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.body import AnyScope, BodyScope
+from reducelower.scope.node import NodeScope
 
 if TYPE_CHECKING:
     from reducelower.legalization.form_search import Trial
@@ -77,6 +78,23 @@ class NodeRewriter:
             self.tables[opset] = Treatments(opset, self.target, self.rules.boundaries)
         return self.tables[opset]
 
+    def of_own_opset(self, node: NodeProto, scope: NodeScope, treatment: Treatment) -> Treatment:
+        """The treatment of a node that may be written for another opset version than the model imports.
+
+        Raises:
+            RefusedError: it is, and this is no repair.
+        """
+        written = written_for(node, scope.opset)
+        if written is None:
+            return Treatment() if self.repairs and scope.opset == self.goal else treatment
+        if not self.repairs:
+            raise RefusedError(
+                f"it is written for opset {written}, and the model imports opset {scope.opset}",
+                "repair moves it: --repair, or reducelower.repair",
+            )
+        scope.opset = written
+        return self.table(written)[node.op_type] or Treatment()
+
     def settle(
         self, node: NodeProto, opset: int, scope: AnyScope, treatment: Treatment, *, mistyped: bool = False
     ) -> tuple[list[NodeProto] | None, str]:
@@ -84,18 +102,6 @@ class NodeRewriter:
 
         `mistyped`: it belongs to a replacement written for an opset version that may lack the element type of the data.
         """
-        if not scope.is_made:
-            written = written_for(node, opset)
-            if self.repairs and written is None and opset == self.target.opset:
-                return None, ""
-            if self.repairs and written is not None:
-                scope.opset = opset = written
-                treatment = self.table(written)[node.op_type] or Treatment()
-            elif written is not None:
-                raise RefusedError(
-                    f"it is written for opset {written}, and the model imports opset {opset}",
-                    "repair moves it: --repair, or reducelower.repair",
-                )
         if treatment.refusal:
             if scope.is_made and self.rules.applied and schema(node.op_type, opset) is None:
                 reason = f"what it writes is for opset {opset}, which does not have {node.op_type}"

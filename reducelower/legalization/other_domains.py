@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from onnx import ModelProto, NodeProto
 
 from reducelower.errors import Refusal, RefusedError
-from reducelower.legalization.run_versions import imports_of
+from reducelower.legalization.versions import imports_of
 from reducelower.model.document import Document
 from reducelower.options import Target
 from reducelower.rulebook.boundaries import Boundaries, Candidates

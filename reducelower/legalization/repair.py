@@ -12,8 +12,8 @@ from itertools import count
 from onnx import IR_VERSION, FunctionProto, GraphProto, ModelProto, NodeProto, helper
 
 from reducelower.given import AnyModel, take
-from reducelower.legalization.ir_version import ir_version_of_opset, needed_ir_version, release_initializers
 from reducelower.legalization.run import run
+from reducelower.legalization.versions import ir_version_of_opset, needed_ir_version, release_initializers
 from reducelower.legalization.whole.stated_types import Repaired, correct_stated, listed, wrong_outputs
 from reducelower.model.document import Document
 from reducelower.model.graph import graphs, read_from_outside, subgraphs, walk

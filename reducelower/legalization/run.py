@@ -13,11 +13,18 @@ from reducelower.files import DataFolder
 from reducelower.legalization.checking import new_objection
 from reducelower.legalization.edits import applied, notes_on_zeros, splice
 from reducelower.legalization.graph_pass import GraphPass
-from reducelower.legalization.ir_version import fit_ir_version, new_ir, new_ir_at_most, release_initializers
 from reducelower.legalization.memo import Memo, memory_for
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.other_domains import domains_to_move, move_imports
-from reducelower.legalization.run_versions import default_imports, fit_ml_version, with_opset
+from reducelower.legalization.versions import (
+    default_imports,
+    fit_ir_version,
+    fit_ml_version,
+    new_ir,
+    new_ir_at_most,
+    release_initializers,
+    with_opset,
+)
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
 from reducelower.model.inference.declared import objection
@@ -77,8 +84,10 @@ def run(
     edits = graph_pass.edits
     is_conditional, about_zeros = notes_on_zeros(edits, goal, is_asked=target.assume_nonempty)
     notes = [goal.runtime.note] if goal.runtime is not None and goal.runtime.note else []
-    notes += [f"{name!r} is a default that callers may override; it was taken for constant" for name in ground.frozen]
-    notes += [f"{says} No equivalent form avoids that there." for says in unmended]
+    for name in ground.frozen:
+        notes.append(f"{name!r} is a default that callers may override; it was taken for constant")
+    for says in unmended:
+        notes.append(f"{says} No equivalent form avoids that there.")
     plan = replace(plan, notes=(*notes, *about_zeros), assumes_nonempty=is_conditional)
     if graph_pass.refusals:
         return replace(plan, refusals=tuple(graph_pass.refusals))

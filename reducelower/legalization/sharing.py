@@ -21,8 +21,7 @@ __all__ = ["share"]
 def share(edit: Edit) -> None:
     """Let later rewrites of a graph read what earlier ones compute, in place of computing it again."""
     first_of_kind: dict[Hashable, NodeProto] = {}
-    shareable = [index for index, each in edit.outcomes.items() if any(read and made.may_share for read, made in each)]
-    originals = {index: edit.scope.node_list[index] for index in sorted(shareable)}
+    originals = {index: edit.scope.node_list[index] for index in sorted(edit.shareable)}
     readers = Counter(name for node in originals.values() for name in set(node.input))
     for index, original in originals.items():
         outputs = set(original.output)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from reducelower.api import planned
-from reducelower.legalization.run_versions import ML, imports_of
+from reducelower.legalization.versions import ML, imports_of
 from reducelower.model.document import Document
 from reducelower.model.graph import HOLDING_GRAPHS, all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of

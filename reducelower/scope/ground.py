@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from reducelower.files import DataFolder
 from reducelower.model.names import Names
@@ -30,7 +31,6 @@ class Ground:
         frozen: names of initializers whose defaults were used as constants.
         trusts_sizes: whether stated sizes were used where nodes leave them open.
         lacks_types: whether a question was about a value whose type the model does not state.
-        resolver: answers questions about values, with symbolic sizes.
         witnesses: which sizes are not zero; None until a rule asks.
     """
 
@@ -46,12 +46,12 @@ class Ground:
     frozen: set[str] = field(default_factory=set)
     trusts_sizes: bool = False
     lacks_types: bool = False
-    resolver: Resolver = field(init=False)
     witnesses: Witnesses | None = None
 
-    def __post_init__(self) -> None:
-        """Take the resolver of `source`, which decides how to treat contradictions of stated types."""
-        self.resolver = self.source.resolver_of_run()
+    @cached_property
+    def resolver(self) -> Resolver:
+        """Answers questions about values, with symbolic sizes."""
+        return self.source.resolver_of_run()
 
     def check_what_was_trusted(self) -> None:
         """Check the stated types if a run used stated sizes and lacked other types.
@@ -70,5 +70,5 @@ class Ground:
         Their graphs refer back to this object. The cycle would keep the model and its weights until garbage collection.
         """
         self.source.graphs.clear()
-        self.resolver = Resolver()
+        self.__dict__.pop("resolver", None)
         self.witnesses = None

@@ -102,6 +102,8 @@ class Writing:
             else:
                 edit.replaced[index] = written
         edit.note(index, read, outcome)
+        if outcome.may_share:
+            edit.shareable.add(index)
         if self._makes_values:
             self._state_types(edit, index, read, names)
         for number, value_type in outcome.stated:

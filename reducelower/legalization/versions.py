@@ -1,27 +1,140 @@
-"""The IR version that a model needs, and that of a result."""
+"""The opset and IR versions of a run: those of the source, of the target, and of the result."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterator, MutableSequence
+from dataclasses import replace
 from functools import cache
 from operator import attrgetter
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, defs, helper
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+    TensorProto,
+    TypeProto,
+    defs,
+    helper,
+)
 
 from reducelower.errors import Refusal
-from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, schema
+from reducelower.model.document import Document
+from reducelower.model.graph import all_nodes
+from reducelower.model.schemas import (
+    DEFAULT_DOMAINS,
+    latest_opset,
+    parse_element_type,
+    schema,
+    schema_in_force,
+    versions,
+)
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.text import counted
+from reducelower.model.written_for import has_form
 from reducelower.options import IrVersion, Target
 
 __all__ = [
+    "default_imports",
     "fit_ir_version",
+    "fit_ml_version",
+    "imports_of",
     "ir_version_of_opset",
     "needed_ir_version",
     "new_ir",
     "new_ir_at_most",
     "release_initializers",
+    "with_opset",
 ]
+
+ML = "ai.onnx.ml"
+"""The domain of classical machine learning, which has versions of its own."""
+
+
+def imports_of(
+    model: ModelProto, domain: str
+) -> Iterator[tuple[MutableSequence[OperatorSetIdProto], OperatorSetIdProto]]:
+    """The imports of a domain by a model and its functions, each with the list that contains it."""
+    for imports in (model.opset_import, *(function.opset_import for function in model.functions)):
+        yield from ((imports, entry) for entry in imports if entry.domain == domain)
+
+
+def default_imports(
+    model: ModelProto, source: Document, target: Target
+) -> tuple[list[OperatorSetIdProto], int, Refusal | None]:
+    """The default-domain imports to change to the target's version, the opset version, and a refusal of a wrong one."""
+    imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
+    if not imports:
+        domains = {node.domain for node in all_nodes(source.message)}
+        if domains and domains.isdisjoint(DEFAULT_DOMAINS):
+            # No node is of the default domain, and it is not imported: import the target's version.
+            added = [] if target.opset is None else [model.opset_import.add(version=target.opset)]
+            return added, target.opset or latest_opset(), None
+        reason = "it imports no opset of the default domain, so nothing says what its operators mean"
+        return imports, 0, Refusal("graph", "", "", reason, "set opset_import")
+    opset, *others = sorted({entry.version for entry in imports})
+    if others:
+        listed = " and ".join(map(str, [opset, *others[:8]]))
+        reason = f"it imports the default domain more than once, at opsets {listed}"
+        return imports, imports[0].version, Refusal("graph", "", "", reason, "keep the one its nodes are written for")
+    if not 1 <= opset <= latest_opset():
+        reason = f"it imports opset {opset}, and the onnx installed knows opsets 1 to {latest_opset()}"
+        hint = "install a newer onnx" if opset > 0 else "mend opset_import"
+        return imports, opset, Refusal("graph", "", "", reason, hint)
+    return imports, opset, None
+
+
+def with_opset(target: Target, source_opset: int) -> Target:
+    """The target with its opset version filled in.
+
+    Raises:
+        ValueError: there is no such opset version, operator or element type.
+    """
+    opset = source_opset if target.opset is None else target.opset
+    if target.opset is not None and not 1 <= opset <= latest_opset():
+        raise ValueError(f"there is no opset {opset}; the onnx installed knows opsets 1 to {latest_opset()}")
+    for name in target.without:
+        if not versions(name):
+            raise ValueError(f"there is no operator {name!r} in the default domain")
+    for name in target.without_types:
+        parse_element_type(name)
+    assumes = target.assume_nonempty or (target.runtime is not None and target.runtime.refuses_added("If"))
+    is_unchanged = (opset, assumes) == (target.opset, target.assume_nonempty)
+    return target if is_unchanged else replace(target, opset=opset, assume_nonempty=assumes)
+
+
+def fit_ml_version(model: ModelProto, target: Target) -> Refusal | None:
+    """Lower ai.onnx.ml imports to the newest version that the runtime reads, if no node uses what came later.
+
+    Exporters import the newest version they know, whichever of its operators they use, if any.
+    """
+    newest = None if target.runtime is None else target.runtime.ml
+    imports = [entry for _, entry in imports_of(model, ML)] if newest is not None else []
+    if newest is None or all(entry.version <= newest for entry in imports):
+        return None
+    used = max(entry.version for entry in imports)
+    for node in all_nodes(model):
+        if node.domain == ML and not _is_of_ml_version(node, used, newest):
+            reason = f"{target.runtime} reads {ML} up to version {newest}, and this is of version {used}"
+            return Refusal("graph", node.name, node.op_type, reason, "choose a newer version of the runtime")
+    for entry in imports:
+        entry.version = min(entry.version, newest)
+    return None
+
+
+def _is_of_ml_version(node: NodeProto, used: int, newest: int) -> bool:
+    """Whether an ai.onnx.ml node means the same at an older version.
+
+    It does if the operator is unchanged, or if the node uses nothing newer: later versions only add to operators.
+    """
+    at_used, at_newest = (schema_in_force(node.op_type, version, ML) for version in (used, newest))
+    if at_newest is None or at_used is None:
+        return at_used is at_newest
+    return at_newest.since_version == at_used.since_version or (not at_newest.deprecated and has_form(node, at_newest))
+
+
+# IR versions
 
 
 @cache
@@ -52,9 +165,6 @@ def release_initializers(model: ModelProto, before: int) -> str:
     model.graph.input.extend(kept)
     left = f"{counted(count, 'initializer')} left the graph inputs"
     return f"{left}: from IR version {DEFAULTS_SINCE} on they would be defaults that callers may override"
-
-
-# The IR version of a result
 
 
 def new_ir_at_most(asked: IrVersion, old: int) -> int:
@@ -129,7 +239,6 @@ def needed_ir_version(model: ModelProto) -> int:
 _Kind = defs.OpSchema.AttrType
 _PLAIN = (_Kind.INT, _Kind.INTS, _Kind.FLOAT, _Kind.FLOATS, _Kind.STRING, _Kind.STRINGS)
 _KIND = attrgetter("op_type", "domain", "overload")
-_DATA_TYPE = attrgetter("data_type")
 _ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
 
 
@@ -140,25 +249,21 @@ def _may_hold(op_type: str) -> bool:
     return newest is None or any(attribute.type not in _PLAIN for attribute in newest.attributes.values())
 
 
-def _version_of_types(element_types: Iterable[int]) -> int:
-    return max([_TYPE_VERSIONS.get(element_type, _OLDEST) for element_type in element_types], default=_OLDEST)
-
-
 def _version_outside_nodes(graph: GraphProto) -> int:
-    inputs = {value.name for value in graph.input} if graph.initializer else set()
-    stands_alone = any(tensor.name not in inputs for tensor in graph.initializer)
-    is_special = graph.sparse_initializer or graph.quantization_annotation
-    of_types = _version_of_types(set(map(_DATA_TYPE, graph.initializer)))
-    of_values = map(_version_of_values, (graph.input, graph.output, graph.value_info))
-    return max(DEFAULTS_SINCE if stands_alone else _OLDEST, 5 if is_special else _OLDEST, of_types, *of_values)
-
-
-def _version_of_values(values: Collection[ValueInfoProto]) -> int:
     # Large models have as many value_info entries as nodes.
+    values = (*graph.input, *graph.output, *graph.value_info)
     element_types = set(map(_ELEMENT_TYPE, values))
+    needed = [_OLDEST]
     if 0 in element_types:  # not a tensor, or a tensor without element type
-        return max(_version_of_type(value.type) for value in values)
-    return _version_of_types(element_types)
+        needed += [_version_of_type(value.type) for value in values]
+    for tensor in graph.initializer:
+        element_types.add(tensor.data_type)
+    needed += [_TYPE_VERSIONS[element_type] for element_type in element_types & _TYPE_VERSIONS.keys()]
+    if {tensor.name for tensor in graph.initializer} - {value.name for value in graph.input}:
+        needed.append(DEFAULTS_SINCE)
+    if graph.sparse_initializer or graph.quantization_annotation:
+        needed.append(5)
+    return max(needed)
 
 
 def _version_of_nodes(nodes: Collection[NodeProto], but: str = "") -> int:
@@ -178,7 +283,7 @@ def _version_of_node(node: NodeProto) -> int:
             for graph in (attribute.g, *attribute.graphs):
                 needed = max(needed, _version_outside_nodes(graph), _version_of_nodes(graph.node))
         elif kind == AttributeProto.TENSOR:
-            needed = max(needed, _version_of_types({attribute.t.data_type}))
+            needed = max(needed, _TYPE_VERSIONS.get(attribute.t.data_type, _OLDEST))
         elif kind in (AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS):
             needed = max(needed, 8)
     return needed
@@ -190,4 +295,4 @@ def _version_of_type(value_type: TypeProto) -> int:
         return max(8, _version_of_type(value_type.optional_type.elem_type))
     if kind == "sequence_type":
         return _version_of_type(value_type.sequence_type.elem_type)
-    return _version_of_types({value_type.tensor_type.elem_type})
+    return _TYPE_VERSIONS.get(value_type.tensor_type.elem_type, _OLDEST)
