@@ -11,12 +11,12 @@ from reducelower.model.attributes import refuse_reference
 from reducelower.model.skeleton import LARGEST_CONSTANT
 from reducelower.scope.ground import Ground
 from reducelower.scope.values import read_tensor
-from reducelower.types.known import Constant, Known
+from reducelower.types.known import Known
 from reducelower.types.model_graphs import KeyedGraph
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
-    from reducelower.types import GraphKey, Held
+    from reducelower.types import GraphKey
 
 __all__ = ["GraphView"]
 
@@ -44,10 +44,9 @@ class GraphView(KeyedGraph):
         """The node that computed a value before any rewrite; None for one that was adopted."""
         return None if name in self.adopted else super().producer(name)
 
-    def tensor(self, name: str) -> TensorProto | None:
-        """The tensor of an initializer or Constant node of this graph; None if none has that name."""
-        adopted = self.adopted.get(name)
-        return super().tensor(name) if adopted is None else adopted
+    def initializer(self, name: str) -> TensorProto | None:
+        """The initializer of that name; also a value that became a constant."""
+        return self.adopted.get(name) or super().initializer(name)
 
     def is_overridable(self, name: str) -> bool:
         """Whether an initializer is only the default of a graph input, which callers may override."""
@@ -60,7 +59,7 @@ class GraphView(KeyedGraph):
             RefusedError: it cannot be read.
         """
         ground = self.ground
-        tensor = self.adopted.get(name) or self.initializer(name)
+        tensor = self.initializer(name)
         if tensor is None:
             node = self.constant_node(name)
             return 0 if node is None else self._number_of_node(node)
@@ -88,11 +87,6 @@ class GraphView(KeyedGraph):
         return self.ground.values.number_of_attribute(attribute, self.ground.data_folder) if is_small else 0
 
     # For the resolver
-
-    def held(self, name: str) -> Held | None:
-        """The facts about a constant of this graph; None for any other value."""
-        adopted = self.adopted.get(name)
-        return super().held(name) if adopted is None else Constant(adopted.data_type, tuple(adopted.dims))
 
     def value(self, name: str) -> Array | None:
         """The value of an initializer or Constant node of this graph; None for anything else."""

@@ -59,9 +59,8 @@ class Template:
         self._numbers = {text: number for number, text in enumerate(texts)}
         self._is_bare = is_bare
         self._forms: dict[tuple[int, ...], bytes] = {}
-        names = {name for node in nodes for name in (*node.input, *node.output, node.name)}
-        has_odd_name = any(is_in_blanks(name) for name in names - self._numbers.keys())
-        self.is_bytes = not has_odd_name and not any(map(may_hold_graphs, nodes))
+        odd = {name for node in nodes for name in (*node.input, *node.output, node.name) if name} - self._numbers.keys()
+        self.is_bytes = not any(map(is_in_blanks, odd)) and not any(map(may_hold_graphs, nodes))
         self._nodes = [self._pieces(node) for node in nodes] if self.is_bytes else []
         self._blanks = [piece for pieces in self._nodes for piece in pieces if isinstance(piece, int)]
 
@@ -94,12 +93,9 @@ class Template:
     def _pieces(self, node: NodeProto) -> Sequence[_Piece]:
         """A node in pieces: its names, then everything else."""
         rest = NodeProto.FromString(node.SerializeToString())
-        for named in ("input", "output", "name"):
-            rest.ClearField(named)
-        pieces: list[_Piece] = []
-        if rest.doc_string == MARKS:
-            rest.ClearField("doc_string")
-            pieces.append(self._numbers[MARKS])
+        for apart in ("input", "output", "name", "doc_string"):
+            rest.ClearField(apart)
+        pieces: list[_Piece] = [self._numbers[MARKS]] if node.doc_string == MARKS else []
         for tag, names in ((INPUT, node.input), (OUTPUT, node.output), (NAME, [node.name] if node.name else [])):
             for name in names:
                 text = name.encode()
@@ -143,7 +139,7 @@ class Outcome:
     stated: Sequence[tuple[int, bytes]] = ()
     adopted: Sequence[tuple[int, TensorProto]] = ()
     derived: Sequence[tuple[str, str, str]] = ()
-    types: Sequence[tuple[str, bytes]] = ()
+    types: Mapping[str, bytes] = field(default_factory=dict)
     unmended: Sequence[str] = ()
     zeros: Collection[str] = ()
     trail: Mapping[Question, Hashable] = field(default_factory=dict, repr=False)
@@ -169,14 +165,18 @@ class Outcome:
     @cached_property
     def may_share(self) -> bool:
         """Whether rewrites of other nodes may compute a part of this as well."""
-        outputs = {name for node in self.nodes or () for name in node.output} - set(self.new_values)
-        return not self.in_place and may_share(self.nodes or (), outputs)
+        return not self.in_place and may_share(self.nodes or (), {*self.outputs} - {*self.new_values})
+
+    @cached_property
+    def outputs(self) -> Sequence[str]:
+        """What the nodes compute."""
+        return [name for node in self.nodes or () for name in node.output]
 
     @cached_property
     def new_values(self) -> Sequence[str]:
         """The outputs of the nodes that are not operands."""
-        derived = {name for _, _, name in self.derived}
-        return [name for node in self.nodes or () for name in node.output if name in derived]
+        derived = {name for _, _, name in self.derived} if self.derived else ()
+        return [name for name in self.outputs if name in derived] if derived else ()
 
     def inferred(self, opset: int, described: Mapping[str, Described], values: Values) -> Inferred:
         """The inference over the nodes by themselves, once for each combination of types.
@@ -200,23 +200,24 @@ class Outcome:
         model = ModelProto(ir_version=IR_VERSION_OF_RULES, graph=GraphProto(name="added"))
         model.opset_import.add(version=opset)
         # Inference propagates the values of Constant nodes further than those of initializers.
-        tensors = {name: each.tensor for name, each in self.added}
-        stated, outputs = dict(self.types), {name for node in self.nodes or () for name in node.output}
+        constants = [(name, each.tensor) for name, each in self.added]
+        stated = dict(self.types)
         for name, (value_type, number) in sorted(described.items()):
             value = values[number]
-            if name not in self.reads:
-                if name in outputs:
-                    stated.setdefault(name, value_type)
+            if name in self.outputs:
+                stated.setdefault(name, value_type)
             elif value is None:
                 model.graph.input.add(name=name).type.ParseFromString(value_type)
             else:
-                tensors[name] = numpy_helper.from_array(value)
-        model.graph.node.extend(make_node("Constant", [], [name], value=tensor) for name, tensor in tensors.items())
+                constants.append((name, numpy_helper.from_array(value)))
+        for name, tensor in constants:
+            model.graph.node.append(make_node("Constant", [], [name], value=tensor))
         model.graph.node.extend(self.nodes or ())
         state(model.graph, stated)
         inferred, objection = infer_strictly(model)
-        types = {value.name: without_made_up_symbols(value.type) for value in inferred.graph.value_info}
-        return Inferred(objection, {name: value_type.SerializeToString() for name, value_type in types.items()})
+        found = inferred.graph.value_info
+        types = {value.name: without_made_up_symbols(value.type).SerializeToString() for value in found}
+        return Inferred(objection, types)
 
     @classmethod
     def of(
@@ -233,18 +234,18 @@ class Outcome:
         Raises:
             RefusedError: the nodes read a constant that nothing can hold.
         """
+        if nodes is None and not (scope.stated or scope.unmended):
+            return NOTHING
+        read: set[str] = set()
         for node in nodes or ():
+            read.update(read_by(node))
             for attribute in node.attribute:
                 # A tensor in an attribute may be named after an operand; that name has no meaning.
                 if attribute.t.name and is_in_blanks(attribute.t.name):
                     attribute.t.ClearField("name")
-        outputs = [name for node in nodes or () for name in node.output]
-        read = {name for node in nodes or () for name in read_by(node)}
-        added = [(name, each) for name, each in scope.added.items() if name in read]
+        added = [(name, each) for name, each in scope.added.items() if name in read] if scope.added else []
         for _, each in added:
             scope.check_constant(each.tensor)
-        if nodes is None and not (scope.stated or scope.unmended):
-            return NOTHING
         return cls(
             op_type,
             label=label,
@@ -258,7 +259,7 @@ class Outcome:
             zeros=frozenset(scope.zeros),
             trail=scope.trail,
             operands=scope.operands,
-            types=[(name, scope.types[name].SerializeToString()) for name in outputs if name in scope.types],
+            types={name: value_type.SerializeToString() for name, value_type in scope.types.items()},
         )
 
 

@@ -130,7 +130,7 @@ class Writing:
         """Let the graph state the types of new values, if it states those of the operands."""
         types = self._inferred(read) or {}
         if self.outcome.types:
-            types = {**types, **dict(self.outcome.types)}
+            types = {**types, **self.outcome.types}
         if not types:
             return
         stated = {names[name]: types[name] for name in self.outcome.new_values if name in types}
