@@ -17,13 +17,12 @@ from reducelower.adapters import constants
 from reducelower.errors import Refusal, RefusedError, RuleError
 from reducelower.legalization.checking import refuse_invalid, refuse_types_not_allowed
 from reducelower.legalization.edits import Edit
-from reducelower.legalization.equal_tables import EqualTables
+from reducelower.legalization.element_types import OccurringTypes
 from reducelower.legalization.legality import Treatment
 from reducelower.legalization.memo import NOTHING, Memo, Outcome, ReadNode, put_in_own_names
 from reducelower.legalization.node_rewriter import NodeRewriter
-from reducelower.legalization.occurring_types import OccurringTypes
 from reducelower.legalization.quantized_pairs import may_be_expanded, with_quantized
-from reducelower.legalization.sharing import share
+from reducelower.legalization.sharing import EqualTables, share
 from reducelower.legalization.tidying import tidied
 from reducelower.model.document import Document
 from reducelower.model.graph import function_path, inner_path, subgraphs

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from onnx import __version__
 
 from reducelower.adapters.registry import Crossing, crossings
-from reducelower.legalization.occurring_types import dropped_types
+from reducelower.legalization.element_types import dropped_types
 from reducelower.model.graph import HOLDING_GRAPHS
 from reducelower.model.schemas import (
     EXPERIMENTAL,

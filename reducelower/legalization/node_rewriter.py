@@ -16,9 +16,9 @@ from onnx import GraphProto, NodeProto
 from reducelower.adapters.allowed import refuse_disallowed
 from reducelower.adapters.registry import ItsBody, moved
 from reducelower.errors import RefusedError, RuleError, UnknownValueError
+from reducelower.legalization.element_types import first_type_not_taken, may_not_be_taken
 from reducelower.legalization.legality import Treatment, Treatments
 from reducelower.legalization.other_domains import Move, steps_of
-from reducelower.legalization.taken_types import first_type_not_taken, may_not_be_taken
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, schema
 from reducelower.model.written_for import written_for
