@@ -18,8 +18,7 @@ from reducelower.model.nodelist import NodeList
 from reducelower.model.numbers import value_key
 from reducelower.model.value_info import state, stated_type, tensor_type
 from reducelower.scope.constants import constant_nodes, constant_takes
-from reducelower.scope.graph_view import GraphView
-from reducelower.scope.ground import Ground
+from reducelower.scope.ground import GraphView, Ground
 from reducelower.types.known import LONGEST, Known, in_own_names
 from reducelower.types.sizes import numbers_of
 from reducelower.types.witnesses import Witnesses
