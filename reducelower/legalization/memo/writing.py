@@ -70,46 +70,41 @@ class Writing:
         self._template = outcome.template
         self._makes_names = bool(outcome.derived) or not self._template.is_bytes
         self._makes_values = bool(outcome.new_values) and graph.is_graph
-        if outcome.nodes and self._inferred(read) is None and self._needs_types():
-            doubts.append(outcome.op_type)
-
-    def _needs_types(self) -> bool:
-        """Whether the nodes may have a fault that only the types of their inputs show.
-
-        The types of a function's values come from its calls, and subgraphs read outer values.
-        """
-        return not self._graph.is_graph or any(True for node in self.outcome.nodes or () for _ in subgraphs(node))
-
-    # One node
+        if outcome.nodes and self._inferred(read) is None:
+            # Some faults show only with the types of inputs. Those of a function's values come from its calls, and
+            # subgraphs read outer values.
+            holds_graphs = any(True for node in outcome.nodes for _ in subgraphs(node))
+            doubts += [outcome.op_type] if holds_graphs or not graph.is_graph else []
 
     def put(self, edit: Edit, index: int, read: ReadNode) -> None:
         """Apply the outcome to a node."""
         outcome, graph = self.outcome, self._graph
         names = self._real_names(read) if self._makes_names else {}
-        if outcome.nodes is None:
-            pass
-        elif not self._template.is_bytes:
-            nodes = [self._renamed(node, names, read.marks) for node in outcome.nodes]
-            if outcome.in_place:
-                graph.node_list.overwrite(index, nodes[0].SerializeToString())
-            else:
-                edit.replaced[index] = nodes
-        else:
-            new = [names[name].encode() for _, _, name in outcome.derived] if names else ()
-            written = self._template.fill((*read.names, read.marks, *new, *self._constants))
-            if outcome.in_place:
-                graph.node_list.overwrite(index, written)
-            else:
-                edit.replaced[index] = written
+        if outcome.nodes is not None and outcome.in_place:
+            graph.node_list.overwrite(index, self._written(read, names))
+        elif outcome.nodes is not None:
+            edit.replaced[index] = self._written(read, names)
         edit.note(index, read, outcome)
         if outcome.may_share:
             edit.shareable.add(index)
         if self._makes_values:
-            self._state_types(edit, index, read, names)
+            types = {**(self._inferred(read) or {}), **outcome.types}
+            stated = {names[name]: types[name] for name in outcome.new_values if name in types}
+            if stated:
+                edit.types[index] = stated
         for number, value_type in outcome.stated:
             graph.state(read.names[number].decode(), value_type)
         for number, tensor in outcome.adopted:
             graph.adopt_constant(read.names[number].decode(), tensor)
+
+    def _written(self, read: ReadNode, names: Mapping[str, str]) -> bytes:
+        """The node if it is edited in place, else the nodes that replace it as those of a GraphProto."""
+        outcome = self.outcome
+        if self._template.is_bytes:
+            new = [names[name].encode() for _, _, name in outcome.derived] if names else ()
+            return self._template.fill((*read.names, read.marks, *new, *self._constants))
+        nodes = [_renamed_copy(node, names, read.marks) for node in outcome.nodes or ()]
+        return nodes[0].SerializeToString() if outcome.in_place else GraphProto(node=nodes).SerializeToString()
 
     def _inferred(self, read: ReadNode) -> Mapping[str, bytes] | None:
         """The types of new values; None if not the types of all operands are stated."""
@@ -126,17 +121,6 @@ class Writing:
             self._doubts.append(outcome.op_type)
         return inferred.types
 
-    def _state_types(self, edit: Edit, index: int, read: ReadNode, names: Mapping[str, str]) -> None:
-        """Let the graph state the types of new values, if it states those of the operands."""
-        types = self._inferred(read) or {}
-        if self.outcome.types:
-            types = {**types, **self.outcome.types}
-        if not types:
-            return
-        stated = {names[name]: types[name] for name in self.outcome.new_values if name in types}
-        if stated:
-            edit.types[index] = stated
-
     def _real_names(self, read: ReadNode) -> dict[str, str]:
         """Names by their blanks, with fresh names for new values."""
         real = read.real_names() | self._fixed
@@ -145,16 +129,18 @@ class Writing:
             real[name] = self._names.fresh(real.get(stem, stem), tail)
         return real
 
-    # As messages
 
-    def _renamed(self, node: NodeProto, names: Mapping[str, str], marks: bytes) -> NodeProto:
-        """A copy of a node and its subgraphs with real names."""
-        copy = NodeProto.FromString(node.SerializeToString())
-        _rename(copy, names)
-        if copy.doc_string == MARKS:
-            copy.ClearField("doc_string")
-            copy.MergeFromString(marks)
-        return copy
+# As messages
+
+
+def _renamed_copy(node: NodeProto, names: Mapping[str, str], marks: bytes) -> NodeProto:
+    """A copy of a node and its subgraphs with real names."""
+    copy = NodeProto.FromString(node.SerializeToString())
+    _rename(copy, names)
+    if copy.doc_string == MARKS:
+        copy.ClearField("doc_string")
+        copy.MergeFromString(marks)
+    return copy
 
 
 def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
