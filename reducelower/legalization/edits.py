@@ -100,9 +100,11 @@ class Edit:
 
 def splice(edits: Sequence[Edit], *, report: bool) -> list[Site]:
     """Splice in all replacements; return all sites if `report`, else an empty list."""
+    sites: list[Site] = []
     # Subgraphs are listed after their enclosing graph, but must be done before their node is copied.
-    groups = [edit.splice(report=report) for edit in reversed(edits)]
-    return [site for group in reversed(groups) for site in group]
+    for edit in reversed(edits):
+        sites[:0] = edit.splice(report=report)
+    return sites
 
 
 def notes_on_zeros(edits: Iterable[Edit], target: Target, *, is_asked: bool) -> tuple[bool, Sequence[str]]:

@@ -54,6 +54,7 @@ class GraphPass:
     """One run over one model.
 
     Attributes:
+        nodes: how many nodes the model has.
         edits: the edits of each graph and function body, outer ones first.
         refusals: why something cannot be legalized; if there are any after `run`, the model must not be used.
     """
@@ -77,6 +78,7 @@ class GraphPass:
         self.goal: int = target.opset
         self.ground = ground
         self.refusals: list[Refusal] = []
+        self.nodes = 0
         self.edits: list[Edit] = []
         self._checks = checks
         self._rewriter = rewriter
@@ -97,8 +99,8 @@ class GraphPass:
         self.ground.check_what_was_trusted()
         for edit in self.edits:
             # A node that was removed as unused need not be legal.
-            refused = sorted(edit.refused.items())
-            self.refusals += [refusal for index, refusal in refused if edit.replaced.get(index, True)]
+            for index, refusal in sorted(edit.refused.items()):
+                self.refusals += [refusal] if edit.replaced.get(index, True) else []
 
     def _walk_function(self, function: FunctionProto, number: int) -> None:
         path = function_path(function)
@@ -128,6 +130,7 @@ class GraphPass:
         edit = Edit(scope)
         self.edits.append(edit)
         nodes, table = scope.node_list, self._rewriter.table(scope.opset)
+        self.nodes += len(nodes)
         # Look up every operator, also those that the memo knows: types that the target drops are handled at the end.
         operators = {*nodes.op_types} - {"Constant"}
         treated = {op_type for op_type in operators if table[op_type] is not None or self._is_doubtful(op_type, scope)}
@@ -169,7 +172,7 @@ class GraphPass:
         return partial(self._settle, treatment or Treatment(), is_doubtful=is_doubtful)
 
     def _settle(self, treatment: Treatment, node: NodeProto, scope: NodeScope, *, is_doubtful: bool) -> _Settled:
-        operands = [name for name in (*node.input, *node.output) if name]
+        operands = {*node.input, *node.output} - {""}
         if is_doubtful:
             treatment = self._rewriter.of_own_opset(node, scope, treatment)
         settled, label = self._rewriter.settle(node, scope.opset, scope, treatment)

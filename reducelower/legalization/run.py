@@ -91,7 +91,6 @@ def run(
     plan = replace(plan, notes=(*notes, *about_zeros), assumes_nonempty=is_conditional)
     if graph_pass.refusals:
         return replace(plan, refusals=tuple(graph_pass.refusals))
-    nodes = sum(len(edit.scope.node_list) for edit in edits)
     steps = (Step(source, applied(edits)),) if report else ()
     sites = splice(edits, report=report)
     for entry in imports:
@@ -110,7 +109,7 @@ def run(
         return replace(plan, refusals=(problem,), unmended=())
     notes = [*plan.notes, *filter(None, [released])]
     ir_version = old_ir, model.ir_version
-    carried = nodes - len(sites)
+    carried = graph_pass.nodes - len(sites)
     return replace(plan, notes=tuple(notes), sites=tuple(sites), carried=carried, ir_version=ir_version, steps=steps)
 
 
@@ -122,7 +121,8 @@ def _refuse_beforehand(
         return Refusal("graph", "", "", "the model holds no graph", "export it again")
     if model.functions and (reason := find_call_defect(source.message)):
         return Refusal("graph", "", "", reason, "inline the functions first")
-    trains = any(graph.node for info in model.training_info for graph in (info.initialization, info.algorithm))
+    training = model.training_info
+    trains = training and any(info.initialization.node or info.algorithm.node for info in training)
     if trains and (goal.opset != opset or goal.without or goal.runtime is not None):
         # They change initializers, so nothing in them is constant.
         reason = "the model holds graphs for training (training_info), which are not converted"
@@ -159,7 +159,7 @@ def _refuse_misfit(
         # With more constants than before, inference may find different shapes in the branches of an If.
         in_doubt, hint = "If", f"opset {UNLIKE_BRANCHES_SINCE} is the oldest whose branches may give different shapes"
     if not in_doubt and settings.validate:
-        met = sorted({op_type for table in rewriter.tables.values() for op_type in table})
+        met = sorted(set[str]().union(*rewriter.tables.values()))
         in_doubt = next((op_type for op_type in met if _is_inferred_only_at(goal, op_type, opset)), "")
         hint = f"correct the types that the model states; at opset {opset} inference does not know {in_doubt}"
     if not (in_doubt or own_rules) or (lenient and source.objection):

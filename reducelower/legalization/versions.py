@@ -229,16 +229,17 @@ def needed_ir_version(model: ModelProto) -> int:
     needed = [_FIELD_VERSIONS.get(field.name, _OLDEST) for field, _ in model.ListFields()]
     if model.graph.initializer and model.ir_version >= DEFAULTS_SINCE:
         needed.append(DEFAULTS_SINCE)
-    needed += [10 for function in model.functions if function.overload]
     # At no opset version does Constant take a type of a newer IR version than that opset's own.
     needed += [_version_outside_nodes(model.graph), _version_of_nodes(model.graph.node, but="Constant")]
-    needed += [_version_of_nodes(function.node) for function in model.functions]
+    for function in model.functions:
+        needed += [_version_of_nodes(function.node), 10 if function.overload else _OLDEST]
     return max(needed)
 
 
 _Kind = defs.OpSchema.AttrType
 _PLAIN = (_Kind.INT, _Kind.INTS, _Kind.FLOAT, _Kind.FLOATS, _Kind.STRING, _Kind.STRINGS)
 _KIND = attrgetter("op_type", "domain", "overload")
+_NAME = attrgetter("name")
 _ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
 
 
@@ -259,7 +260,7 @@ def _version_outside_nodes(graph: GraphProto) -> int:
     for tensor in graph.initializer:
         element_types.add(tensor.data_type)
     needed += [_TYPE_VERSIONS[element_type] for element_type in element_types & _TYPE_VERSIONS.keys()]
-    if {tensor.name for tensor in graph.initializer} - {value.name for value in graph.input}:
+    if not {*map(_NAME, graph.initializer)} <= {*map(_NAME, graph.input)}:
         needed.append(DEFAULTS_SINCE)
     if graph.sparse_initializer or graph.quantization_annotation:
         needed.append(5)

@@ -50,7 +50,7 @@ def subgraphs(node: NodeProto) -> Iterator[tuple[int, str, GraphProto]]:
 
 def may_hold_graphs(node: NodeProto) -> bool:
     """Whether a node may have subgraphs; any node outside the default domain may."""
-    return kind_may_hold_graphs(node.op_type, node.domain)
+    return node.op_type in HOLDING_GRAPHS or node.domain not in DEFAULT_DOMAINS
 
 
 def kind_may_hold_graphs(op_type: str, domain: str) -> bool:

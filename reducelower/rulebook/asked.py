@@ -102,6 +102,6 @@ class Asked:
         """The value of an input, if that is constant, or of an attribute."""
         operand = self._operands.get(name)
         if operand is not None:
-            return self.scope.constant(operand) if operand else None
+            return self.scope.ask("constant", operand) if operand else None
         attribute = self.attribute(name)
         return None if attribute is None else np.asarray(attribute)

@@ -75,7 +75,10 @@ def _count(
     scope: GraphScope, before: Sequence[str], after: Sequence[str], uses: Mapping[GraphScope, Counter[str]]
 ) -> None:
     """Add how often an edited graph reads each value."""
-    counts = Counter(scope.reads())
+    main = scope.node_list.main
+    nodes = scope.holder.node if main is None else ()
+    counts = Counter(chain.from_iterable(node.input for node in nodes))
+    counts.update(map(bytes.decode, main.reads) if main is not None else ())
     counts.subtract(before)
     counts.update(after)
     counts.update(read_outside_nodes(scope.edited))

@@ -5,9 +5,8 @@ This is the engine's own view, with the names of the model. Rules do not see it;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable
 from copy import deepcopy
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto
@@ -98,13 +97,6 @@ class GraphScope(GraphView):
     def constant_node(self, name: str) -> NodeProto | None:
         """The Constant node that yields a value; None if none does."""
         return super().constant_node(name) if self._has_constants else None
-
-    def reads(self) -> Iterable[str]:
-        """All that nodes read before any edit, but not the nodes of their subgraphs; once for each time."""
-        main = self.node_list.main
-        if main is not None:
-            return map(bytes.decode, main.reads)
-        return chain.from_iterable(node.input for node in self.holder.node)
 
     # Questions about a value; all answers are comparable
 

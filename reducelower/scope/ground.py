@@ -7,7 +7,7 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING
 
-from onnx import NodeProto, TensorProto
+from onnx import GraphProto, NodeProto, TensorProto
 
 from reducelower.files import DataFolder
 from reducelower.model.attributes import refuse_reference
@@ -111,7 +111,10 @@ class GraphView(KeyedGraph):
 
     def initializer(self, name: str) -> TensorProto | None:
         """The initializer of that name; also a value that became a constant."""
-        return self.adopted.get(name) or super().initializer(name)
+        if name in self.adopted:
+            return self.adopted[name]
+        at = self._initializers.get(name)
+        return None if at is None or not isinstance(self.holder, GraphProto) else self.holder.initializer[at]
 
     def is_overridable(self, name: str) -> bool:
         """Whether an initializer is only the default of a graph input, which callers may override."""

@@ -90,9 +90,11 @@ class Graph:
     @cached_property
     def _sparse(self) -> Mapping[str, TypeProto]:
         """The types of sparse initializers by name."""
-        sparse = self.holder.sparse_initializer if isinstance(self.holder, GraphProto) else ()
-        dense = (TensorProto(name=each.values.name, data_type=each.values.data_type, dims=each.dims) for each in sparse)
-        return {tensor.name: tensor_type(tensor) for tensor in dense}
+        types = {}
+        for sparse in self.holder.sparse_initializer if isinstance(self.holder, GraphProto) else ():
+            of = sparse.values
+            types[of.name] = tensor_type(TensorProto(data_type=of.data_type, dims=sparse.dims))
+        return types
 
     @cached_property
     def _value_info(self) -> Mapping[str, int]:

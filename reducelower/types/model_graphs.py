@@ -44,8 +44,7 @@ class ModelGraphs:
         """Take a model, the types and ranks that the user declared, and whether defaults of inputs are constants."""
         self.has_open_defaults = model.ir_version >= DEFAULTS_SINCE and not freezes_defaults
         self._model = model
-        self._functions = functions_of(model)
-        self._positions = {function_id(function): number for number, function in enumerate(model.functions)}
+        self._functions = functions_of(model) if model.functions else {}
         self.declared = element_types, ranks
         self._graphs: dict[GraphKey, KeyedGraph] = {}
         self._bound: dict[tuple[Hashable, str], _Call] = {}
@@ -92,9 +91,10 @@ class ModelGraphs:
     def calls(self) -> Mapping[int, Sequence[tuple[GraphKey, NodeProto]]]:
         """The calls of each function, by its number: the key of the graph, and the node."""
         found: dict[int, list[tuple[GraphKey, NodeProto]]] = {}
+        positions = {function_id(function): number for number, function in enumerate(self._model.functions)}
         for key in self.keys:
             for node in self.graph(key).holder.node:
-                number = self._positions.get(called_function(node))
+                number = positions.get(called_function(node))
                 if number is not None:
                     found.setdefault(number, []).append((key, node))
         return found

@@ -56,7 +56,7 @@ class Template:
         `texts` are the blanks, in the order of the texts that fill them. If `is_bare`, there is one node without tag
         and length before it; else they are as in a GraphProto.
         """
-        self._numbers = {text: number for number, text in enumerate(texts)}
+        self._numbers = dict(zip(texts, range(len(texts)), strict=True))
         self._is_bare = is_bare
         self._forms: dict[tuple[int, ...], bytes] = {}
         odd = {name for node in nodes for name in (*node.input, *node.output, node.name) if name} - self._numbers.keys()
@@ -206,6 +206,8 @@ class Outcome:
             value = values[number]
             if name in self.outputs:
                 stated.setdefault(name, value_type)
+            elif name not in self.reads:
+                continue
             elif value is None:
                 model.graph.input.add(name=name).type.ParseFromString(value_type)
             else:

@@ -58,7 +58,7 @@ def attempt(
     tried = _without_stale(source, target, settings, report=report)
     changes = _CHANGES if changes is None else changes
     for count, change in enumerate(changes, 1):
-        changed = change(tried, settings)
+        changed = change(tried, settings) if tried.plan.refusals or change not in _FOR_REFUSALS else None
         if changed is None or (changed.refusals and tried.plan.refusals):
             continue
         if changed.refusals:
@@ -179,7 +179,7 @@ def _without_sizes_below_zero(tried: Attempt, settings: Settings) -> Changed | N
 def _without_what_is_refused(tried: Attempt, settings: Settings) -> Changed | None:
     """Widen narrow integers and replace sequences by tensors, as far as that applies."""
     source, _, plan = tried
-    if not plan.refusals or not plan.target.opset:
+    if not plan.target.opset:
         return None
     from reducelower.legalization.whole.narrow_integers import without_narrow_integers
     from reducelower.legalization.whole.sequences import without_sequences
@@ -198,3 +198,6 @@ _CHANGES: Sequence[_Change] = (
     _without_sizes_below_zero,
     _without_what_is_refused,
 )
+
+_FOR_REFUSALS = (_without_dead_branches, _without_what_is_refused)
+"""The changes that are made only if something is refused."""
