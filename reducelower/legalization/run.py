@@ -101,7 +101,8 @@ def run(
     problem = _refuse_untyped_functions(model, source) if goal.opset < _CASTS_TELL_TYPES else None
     if not problem:
         model.ir_version = new_ir(model, settings.ir_version, opset, goal.opset)
-        problem = fit_ir_version(model, goal) or fit_ml_version(model, goal)
+        if goal.runtime is not None:
+            problem = fit_ir_version(model, goal.runtime) or fit_ml_version(model, goal.runtime)
         released = release_initializers(model, old_ir)
     # Below IR version 4, inference does not read initializers that are not inputs, so it comes last.
     problem = problem or _refuse_misfit(model, source, plan, rewriter, memo, settings, lenient=lenient)
@@ -127,7 +128,7 @@ def _refuse_beforehand(
         # They change initializers, so nothing in them is constant.
         reason = "the model holds graphs for training (training_info), which are not converted"
         return Refusal("training_info", "", "", reason, "remove them: del model.training_info[:]")
-    return refuse_declarations(source, settings)
+    return refuse_declarations(source, settings) if settings.element_types or settings.ranks else None
 
 
 def _refuse_misfit(
@@ -235,7 +236,8 @@ def ground_of(
 ) -> Ground:
     """The shared state of a run's scopes; arguments as for `run` and `Ground`."""
     assert target.opset is not None
-    element_types, ranks = _parsed(settings.element_types), settings.ranks or {}
+    element_types = _parsed(settings.element_types) if settings.element_types else {}
+    ranks = settings.ranks or {}
     return Ground(
         Names(source),
         inference_of(source, element_types, ranks, freezes_defaults=settings.freeze_defaults, lenient=lenient),

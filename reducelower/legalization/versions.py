@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, MutableSequence
 from dataclasses import replace
 from functools import cache
-from operator import attrgetter
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING
 
 from onnx import (
     AttributeProto,
@@ -35,18 +36,13 @@ from reducelower.model.text import counted
 from reducelower.model.written_for import has_form
 from reducelower.options import IrVersion, Target
 
+if TYPE_CHECKING:
+    from reducelower.runtimes import Runtime
+
 __all__ = [
-    "default_imports",
-    "fit_ir_version",
-    "fit_ml_version",
-    "imports_of",
-    "ir_version_of_opset",
-    "needed_ir_version",
-    "new_ir",
-    "new_ir_at_most",
-    "release_initializers",
-    "with_opset",
-]
+    "default_imports", "fit_ir_version", "fit_ml_version", "imports_of", "ir_version_of_opset", "needed_ir_version",
+    "new_ir", "new_ir_at_most", "release_initializers", "with_opset",
+]  # fmt: skip
 
 ML = "ai.onnx.ml"
 """The domain of classical machine learning, which has versions of its own."""
@@ -104,19 +100,19 @@ def with_opset(target: Target, source_opset: int) -> Target:
     return target if is_unchanged else replace(target, opset=opset, assume_nonempty=assumes)
 
 
-def fit_ml_version(model: ModelProto, target: Target) -> Refusal | None:
+def fit_ml_version(model: ModelProto, runtime: Runtime) -> Refusal | None:
     """Lower ai.onnx.ml imports to the newest version that the runtime reads, if no node uses what came later.
 
     Exporters import the newest version they know, whichever of its operators they use, if any.
     """
-    newest = None if target.runtime is None else target.runtime.ml
-    imports = [entry for _, entry in imports_of(model, ML)] if newest is not None else []
+    newest = runtime.ml
+    imports = [entry for _, entry in imports_of(model, ML)]
     if newest is None or all(entry.version <= newest for entry in imports):
         return None
     used = max(entry.version for entry in imports)
     for node in all_nodes(model):
         if node.domain == ML and not _is_of_ml_version(node, used, newest):
-            reason = f"{target.runtime} reads {ML} up to version {newest}, and this is of version {used}"
+            reason = f"{runtime} reads {ML} up to version {newest}, and this is of version {used}"
             return Refusal("graph", node.name, node.op_type, reason, "choose a newer version of the runtime")
     for entry in imports:
         entry.version = min(entry.version, newest)
@@ -186,16 +182,16 @@ def new_ir(model: ModelProto, asked: IrVersion, own_opset: int, goal_opset: int)
     return usual
 
 
-def fit_ir_version(model: ModelProto, target: Target) -> Refusal | None:
+def fit_ir_version(model: ModelProto, runtime: Runtime) -> Refusal | None:
     """Lower the IR version to the newest that the runtime reads; refuse contents that need a newer one."""
-    newest = None if target.runtime is None else target.runtime.ir_version
+    newest = runtime.ir_version
     if newest is None or model.ir_version <= newest:
         return None
     needed = needed_ir_version(model)
     if needed <= newest:
         model.ir_version = newest
         return None
-    reason = f"{target.runtime} reads IR versions up to {newest}, and the model uses what came with IR version {needed}"
+    reason = f"{runtime} reads IR versions up to {newest}, and the model uses what came with IR version {needed}"
     return Refusal("graph", "", "", reason, "choose a newer version of the runtime")
 
 
@@ -238,7 +234,7 @@ def needed_ir_version(model: ModelProto) -> int:
 
 _Kind = defs.OpSchema.AttrType
 _PLAIN = (_Kind.INT, _Kind.INTS, _Kind.FLOAT, _Kind.FLOATS, _Kind.STRING, _Kind.STRINGS)
-_KIND = attrgetter("op_type", "domain", "overload")
+_KIND, _OVERLOAD = attrgetter("op_type", "domain", "overload"), itemgetter(2)
 _NAME = attrgetter("name")
 _ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
 
@@ -271,9 +267,8 @@ def _version_of_nodes(nodes: Collection[NodeProto], but: str = "") -> int:
     # Large models have few kinds of nodes, and looking at each node takes long.
     kinds = set(map(_KIND, nodes))
     holders = {kind for kind in kinds if kind[1] not in DEFAULT_DOMAINS or (kind[0] != but and _may_hold(kind[0]))}
-    needed = [10 for kind in kinds if kind[2]]
-    needed += [_version_of_node(node) for node in nodes if _KIND(node) in holders] if holders else []
-    return max(needed, default=_OLDEST)
+    needed = [_version_of_node(node) for node in nodes if _KIND(node) in holders] if holders else []
+    return max(*needed, 10 if any(map(_OVERLOAD, kinds)) else _OLDEST, _OLDEST)
 
 
 def _version_of_node(node: NodeProto) -> int:

@@ -1,7 +1,7 @@
 """The ancestors of one value, by number, with a record of the questions about them.
 
 Thousands of places in a model are alike. So values are numbered in order of appearance, and every question is recorded
-with its answer, so that results can be reused; see `scope/trail`.
+with its answer, so that results can be reused; see `legalization/memo`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
+from reducelower.legalization.memo import Branch, learn
 from reducelower.model.numbers import Array
 from reducelower.recompose.expressions import Exact, is_near
 from reducelower.recompose.surroundings import Kind, Surroundings
 from reducelower.scope.blanks import blank
-from reducelower.scope.trail import Branch, Question, learn
+from reducelower.scope.node import Question
 
 __all__ = ["ABSENT", "OUTPUT", "Memoized", "View"]
 

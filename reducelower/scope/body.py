@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
+from onnx import GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, helper
 
 from reducelower.model.graph import read_from_outside
 from reducelower.scope.node import NodeScope
@@ -133,7 +133,7 @@ class _Around(Graph):
     """The surroundings of a body, as the resolver sees them: the outer values that its nodes read."""
 
     def __init__(self, scope: Scope, opset: int) -> None:
-        super().__init__(GraphProto(), None, versions={"": opset})
+        super().__init__(GraphProto(), None, imports=[OperatorSetIdProto(version=opset)])
         # Not the scope of the body itself: that reference cycle would keep the weights until garbage collection.
         self._scope = scope
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -38,7 +38,7 @@ def remove_unused(edits: Sequence[Edited]) -> None:
     if not no_longer_read:
         return
     by_scope = {edit.scope: edit for edit in edits}
-    uses = {scope: Counter[str]() for scope in by_scope}
+    uses: dict[GraphScope, Counter[str]] = defaultdict(Counter)
     for edit, before, after in changes:
         _count(edit.scope, before, after, uses)
     removed: dict[GraphScope, set[str]] = {}

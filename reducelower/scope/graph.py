@@ -297,4 +297,5 @@ class GraphScope(GraphView):
 
     def drop_added(self, names: Collection[str]) -> None:
         """Forget added constants that were removed, so that nothing reuses them."""
-        self._added = {key: name for key, name in self._added.items() if name not in names}
+        for key in [key for key, name in self._added.items() if name in names] if self._added else ():
+            del self._added[key]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping
 from copy import copy, deepcopy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from onnx import TensorProto, TypeProto, numpy_helper
@@ -21,7 +21,6 @@ from reducelower.scope.blanks import ALL_OPERANDS, Added, blank
 from reducelower.scope.constants import as_doubles
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.scope import Asking, Scope
-from reducelower.scope.trail import Question
 from reducelower.types import Atoms, Known
 
 if TYPE_CHECKING:
@@ -29,7 +28,21 @@ if TYPE_CHECKING:
 
     from reducelower.model.numbers import Array
 
-__all__ = ["NodeScope"]
+__all__ = ["NodeScope", "Question"]
+
+
+class Question(NamedTuple):
+    """A question about a value, or about several or none of them.
+
+    Attributes:
+        name: the name of the question.
+        value: the number of the value; some stand for something else, such as `ALL_OPERANDS`.
+        argument: what else determines the answer.
+    """
+
+    name: str
+    value: int
+    argument: Hashable = None
 
 
 _OF_COMPUTED: Mapping[str, str | bool] = {

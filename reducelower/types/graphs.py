@@ -8,12 +8,12 @@ from itertools import count, repeat
 from operator import attrgetter
 from typing import Any, Protocol
 
-from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import FunctionProto, GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, ValueInfoProto
 
 from reducelower.model.constants import tensor_of
 from reducelower.model.graph import may_hold_graphs, read_by, read_outside_nodes, subgraphs
 from reducelower.model.numbers import Array, value_of_tensor
-from reducelower.model.schemas import DEFAULT_DOMAINS, type_string
+from reducelower.model.schemas import DEFAULT_DOMAINS, plain_domain, type_string
 from reducelower.model.value_info import StatedType, stated_type, tensor_type
 from reducelower.types.known import Constant, Known, Question
 
@@ -36,7 +36,6 @@ class Graph:
         holder: the message.
         around: the enclosing graph, if there is one.
         node: the node that holds it, or calls it.
-        opset: the opset version of the default domain.
     """
 
     def __init__(
@@ -44,14 +43,13 @@ class Graph:
         holder: GraphProto | FunctionProto,
         around: Graph | None,
         node: NodeProto | None = None,
-        versions: Mapping[str, int] | None = None,
+        imports: Sequence[OperatorSetIdProto] | None = None,
     ) -> None:
         """Take a graph, and for an inner graph the enclosing graph and the node that holds it."""
         self.holder = holder
         self.around = around
         self.node = node
-        self._versions = versions
-        self.opset = Graph.version(self, "") or 0
+        self._imports = imports
 
     @property
     def place(self) -> Hashable:
@@ -60,9 +58,14 @@ class Graph:
 
     def version(self, domain: str) -> int | None:
         """The opset version of a domain; None if it is not imported."""
-        if self._versions is not None:
-            return self._versions.get(domain)
+        if self._imports is not None:
+            return next((entry.version for entry in self._imports if plain_domain(entry.domain) == domain), None)
         return None if self.around is None else self.around.version(domain)
+
+    @cached_property
+    def opset(self) -> int:
+        """The opset version of the default domain; 0 if it is not imported."""
+        return Graph.version(self, "") or 0
 
     @cached_property
     def positions(self) -> Mapping[str, int]:

@@ -11,7 +11,6 @@ from reducelower.model.calls import attributes_of_call, bind, called_function, f
 from reducelower.model.graph import may_hold_graphs, subgraphs
 from reducelower.model.inference.declared import declared_type
 from reducelower.model.numbers import Array
-from reducelower.model.schemas import plain_domain
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.value_info import StatedType, stated_type
 from reducelower.types.graphs import Graph, Held
@@ -66,12 +65,12 @@ class ModelGraphs:
 
     def parts(
         self, key: GraphKey
-    ) -> tuple[GraphProto | FunctionProto, Graph | None, NodeProto | None, Mapping[str, int] | None]:
-        """The message at a key, the enclosing graph and node, and the imported versions."""
+    ) -> tuple[GraphProto | FunctionProto, Graph | None, NodeProto | None, Sequence[OperatorSetIdProto] | None]:
+        """The message at a key, the enclosing graph and node, and the imports."""
         if len(key) < 2:
             owner = self._model.functions[-1 - key[0]] if key else self._model
             holder = owner if isinstance(owner, FunctionProto) else owner.graph
-            return holder, None, None, _versions(owner.opset_import)
+            return holder, None, None, owner.opset_import
         around = self.graph(key[:-2])
         node = around.holder.node[key[-2]]
         return next(graph for number, _, graph in subgraphs(node) if number == key[-1]), around, node, None
@@ -168,13 +167,9 @@ class _Call(Graph):
         bound = FunctionProto()
         bound.CopyFrom(function)
         bind(bound.node, attributes_of_call(function, call))
-        super().__init__(bound, around, call, _versions(function.opset_import))
+        super().__init__(bound, around, call, function.opset_import)
         self._model = model
         self.depth = depth
 
     def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
         return self._model.called(node, self) or super().inside(node)
-
-
-def _versions(imports: Sequence[OperatorSetIdProto]) -> Mapping[str, int]:
-    return {plain_domain(entry.domain): entry.version for entry in imports}

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import ModelProto, parser
+from onnx import ModelProto, helper, parser
 
 from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
@@ -164,7 +164,7 @@ def test_what_a_sum_without_axes_keeps_is_no_sum() -> None:
             "y = ReduceSum <noop_with_empty_axes = 1> (x, axes) }"
         ),
         None,
-        versions={"": 18},
+        imports=[helper.make_opsetid("", 18)],
     )
     assert Resolver().known("y", graph).elements in (None, (2, 3))
 

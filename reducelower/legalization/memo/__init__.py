@@ -13,11 +13,11 @@ the time it takes.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import Lock
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from reducelower.errors import RefusedError
 from reducelower.legalization.edits import Edit
@@ -26,11 +26,54 @@ from reducelower.legalization.memo.reading import Key, ReadNode, read_node
 from reducelower.legalization.memo.writing import Writing, put_in_own_names, put_refusal
 from reducelower.scope.blanks import ALL_OPERANDS
 from reducelower.scope.graph import GraphScope
-from reducelower.scope.node import NodeScope
-from reducelower.scope.trail import Branch, learn
+from reducelower.scope.node import NodeScope, Question
 from reducelower.scope.values import Values
 
-__all__ = ["NOTHING", "Memo", "Memory", "Outcome", "ReadNode", "forget", "memory_for", "put_in_own_names", "read_node"]
+__all__ = [
+    "NOTHING", "Branch", "Memo", "Memory", "Outcome", "ReadNode", "forget", "learn", "memory_for", "put_in_own_names",
+    "read_node",
+]  # fmt: skip
+
+
+# Decision trees over questions and answers
+
+
+class Branch:
+    """A question, how to answer it, and the next branch or the result for each answer."""
+
+    __slots__ = ("answer", "answers", "question", "value")
+
+    def __init__(self, question: Question, answer: Callable[..., Any]) -> None:
+        """`answer` takes whom to ask, the value, and the argument of the question if it has one."""
+        argument = question.argument
+        bound: Callable[[Any, Any], Any] = lambda asked, value: answer(asked, value, argument)  # noqa: E731
+        self.question = question
+        self.value = question.value
+        self.answer: Callable[[Any, Any], Any] = answer if argument is None else bound
+        self.answers: dict[Hashable, Any] = {}
+
+
+def learn(
+    place: dict[Any, Any],
+    key: Hashable,
+    trail: Mapping[Question, Hashable],
+    result: object,
+    answering: Callable[[str], Callable[..., Any]],
+) -> bool:
+    """Store a result at the end of the branches that start at `place[key]`; return whether it was stored.
+
+    It is not stored if another question follows the same answers: something else decides then, so no node may reuse it.
+    `answering` returns the function that answers the questions of a name.
+    """
+    for question, answer in trail.items():
+        branch = place.get(key)
+        if branch is None:
+            branch = place[key] = Branch(question, answering(question.name))
+        elif branch.__class__ is not Branch or branch.question != question:
+            return False
+        place, key = branch.answers, answer
+    place[key] = result
+    return True
 
 
 _Tree: TypeAlias = "Branch | Outcome"

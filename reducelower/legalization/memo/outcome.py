@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from reducelower.errors import RefusedError
     from reducelower.scope.blanks import Added
     from reducelower.scope.graph import Described
-    from reducelower.scope.node import NodeScope
-    from reducelower.scope.trail import Question
+    from reducelower.scope.node import NodeScope, Question
     from reducelower.scope.values import Values
 
 __all__ = ["IR_VERSION_OF_RULES", "NOTHING", "Outcome"]
