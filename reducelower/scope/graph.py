@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto
 
 from reducelower.errors import RefusedError
+from reducelower.model.attributes import make_node
 from reducelower.model.columns import Columns
 from reducelower.model.nodelist import NodeList
 from reducelower.model.numbers import value_key
 from reducelower.model.value_info import state, stated_type, tensor_type
-from reducelower.scope.constants import constant_nodes, constant_takes
 from reducelower.scope.ground import GraphView, Ground
 from reducelower.types.known import LONGEST, Known, in_own_names
 from reducelower.types.sizes import numbers_of
@@ -256,10 +256,6 @@ class GraphScope(GraphView):
 
     # Additions
 
-    def may_hold(self, element_type: int) -> bool:
-        """Whether a constant of an element type can be added directly: Constant takes floats only before opset 9."""
-        return self.writes_initializers or constant_takes(element_type, self.ground.opset)
-
     def add_constant(self, value: Array, tensor: TensorProto, tail: str) -> str:
         """Add a constant and return its name: one initializer per value and graph; in functions a Constant node."""
         key = value_key(value)
@@ -280,9 +276,7 @@ class GraphScope(GraphView):
         if isinstance(self.edited, GraphProto) and self.writes_initializers:
             self.edited.initializer.append(kept)
         else:
-            nodes = constant_nodes(name, kept, self.ground.opset, self.ground.names)
-            assert nodes is not None
-            self.added_nodes += nodes
+            self.added_nodes.append(make_node("Constant", [], [name], value=kept))
 
     def state(self, name: str, value_type: bytes) -> None:
         """State the type of a value, unless it is stated already or this is a function."""

@@ -15,10 +15,9 @@ import numpy as np
 from onnx import TensorProto, TypeProto, numpy_helper
 
 from reducelower.errors import RefusedError
-from reducelower.model.numbers import value_key
+from reducelower.model.numbers import FIRST_FLOATS, value_key
 from reducelower.model.schemas import element_type_name
 from reducelower.scope.blanks import ALL_OPERANDS, Added, blank
-from reducelower.scope.constants import as_doubles
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.scope import Asking, Scope
 from reducelower.types import Atoms, Known
@@ -56,6 +55,9 @@ _OF_COMPUTED: Mapping[str, str | bool] = {
 
 
 _OfConstant: TypeAlias = Literal["small_constant_number", "small_stated_number"]
+
+_CONSTANT_TAKES_ALL = 9
+"""The first opset version whose Constant takes every element type, not floats only."""
 
 _COMPARABLE: Mapping[str, str] = {"constant": "constant_number", "type": "type_bytes"}
 """The questions to the graph whose answers can be compared, for those with other answers."""
@@ -250,8 +252,8 @@ class NodeScope(Scope):
 
     def check_constant(self, tensor: TensorProto) -> None:
         """Raise RefusedError if neither an initializer nor Constant nodes can hold the constant here."""
-        is_held = self.graph.may_hold(tensor.data_type)
-        if not is_held and as_doubles(tensor, self.target_opset) is None:
+        takes_it = tensor.data_type in FIRST_FLOATS or self.target_opset >= _CONSTANT_TAKES_ALL
+        if not (self.graph.writes_initializers or takes_it):
             raise RefusedError(
                 f"it needs a constant of type {element_type_name(tensor.data_type)}, which Constant does not take "
                 "below opset 9",
