@@ -7,7 +7,7 @@ element types they take are handled last, and only for types that can occur in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from onnx import FunctionProto, ModelProto, NodeProto
 from reducelower.adapters import constants
 from reducelower.errors import Refusal, RefusedError, RuleError
 from reducelower.legalization.checking import refuse_invalid, refuse_types_not_allowed
+from reducelower.legalization.dead_code import remove_unused
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.element_types import OccurringTypes
 from reducelower.legalization.legality import Treatment
@@ -30,7 +31,6 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.written_for import may_be_of_another_opset
 from reducelower.options import Target
 from reducelower.scope.blanks import fill
-from reducelower.scope.dead_code import remove_unused
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.scope.node import NodeScope
@@ -237,43 +237,40 @@ class GraphPass:
     def _treat_constants(self) -> None:
         """Legalize the Constant nodes that are still read."""
         for edit in self.edits:
-            scope, nodes = edit.scope, edit.scope.node_list
-            treatment = self._rewriter.table(scope.opset)["Constant"] if "Constant" in nodes.op_types else None
-            if treatment is None or treatment.is_nothing:
-                continue
-            positions = [index for index in nodes.positions("Constant".__eq__) if index not in edit.replaced]
-            originals = zip(positions, map(nodes.serialized, positions), strict=True)
-            settle = partial(self._settle, treatment, is_doubtful=self._is_doubtful("Constant", scope))
-            for index, read in self._memo.repeat("constants", edit, originals):
-                node = read.in_blanks()
-                if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and any(node.output):
-                    self._work_out("constants", edit, index, read, node, settle)
-
-    # Element types, handled last
+            scope = edit.scope
+            treatment = (
+                self._rewriter.table(scope.opset)["Constant"] if "Constant" in scope.node_list.op_types else None
+            )
+            if treatment is not None and not treatment.is_nothing:
+                is_doubtful = self._is_doubtful("Constant", scope)
+                self._treat_again(
+                    "constants", edit, {"Constant"}, partial(self._settle, treatment, is_doubtful=is_doubtful)
+                )
 
     def _fit_types(self) -> None:
+        """Fit the nodes of operators that take fewer element types at the target."""
         if not any(table.dropped for table in self._rewriter.tables.values()):
             return
-        tables = [self._rewriter.table(opset) for opset in {edit.scope.opset for edit in self.edits}]
-        operators = {(op_type, table.opset) for table in tables for op_type in table}
+        tables = {edit.scope.opset: self._rewriter.table(edit.scope.opset) for edit in self.edits}
+        operators = {(op_type, opset) for opset, table in tables.items() for op_type in table}
         possible = OccurringTypes([edit.scope for edit in self.edits]).types(operators)
-        suspects_at = {
-            table.opset: {op for op, dropped in table.dropped.items() if possible is None or dropped & possible}
-            for table in tables
-        }
         for edit in self.edits:
-            if suspects := suspects_at[edit.scope.opset]:
-                self._fit_edit(edit, suspects)
+            dropped_by = tables[edit.scope.opset].dropped.items()
+            suspects = {op for op, dropped in dropped_by if possible is None or dropped & possible}
+            if suspects:
+                self._treat_again("element types", edit, suspects, self._fit)
 
-    def _fit_edit(self, edit: Edit, suspects: set[str]) -> None:
+    def _treat_again(self, stage: str, edit: Edit, operators: Collection[str], settle: _Settle) -> None:
+        """Legalize those nodes of some operators that were not replaced."""
         nodes = edit.scope.node_list
-        unreplaced = [(index, node) for index, node in nodes.of(suspects.__contains__) if index not in edit.replaced]
-        of_default_domain = [
-            (index, node.SerializeToString()) for index, node in unreplaced if node.domain in DEFAULT_DOMAINS
+        originals = [
+            (index, nodes.serialized(index))
+            for index, node in nodes.of(operators.__contains__)
+            if index not in edit.replaced and node.domain in DEFAULT_DOMAINS and any(node.output)
         ]
-        for index, read in self._memo.repeat("element types", edit, of_default_domain):
+        for index, read in self._memo.repeat(stage, edit, originals):
             node = read.in_blanks()
             if next(subgraphs(node), None) is not None:
-                self._work_out_holder(edit, index, self._fit)
+                self._work_out_holder(edit, index, settle)
             else:
-                self._work_out("element types", edit, index, read, node, self._fit)
+                self._work_out(stage, edit, index, read, node, settle)

@@ -7,6 +7,7 @@ from typing import Any
 
 from onnx import ModelProto
 
+from reducelower.legalization.dead_code import remove_named, remove_unused
 from reducelower.legalization.edits import Edit, splice
 from reducelower.model.attributes import copy_marks
 from reducelower.model.graph import function_path, inner_path, subgraphs
@@ -16,7 +17,6 @@ from reducelower.recompose.composing import Composed, Finder, Left, compose
 from reducelower.recompose.expansions import Expansions, Manner
 from reducelower.recompose.expressions import Form
 from reducelower.recompose.surroundings import Kind, Surroundings
-from reducelower.scope.dead_code import remove_named, remove_unused
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.types import function_key

@@ -12,6 +12,7 @@ from copy import deepcopy
 from onnx import ModelProto, TypeProto, numpy_helper
 
 from reducelower.errors import Refusal
+from reducelower.legalization.dead_code import remove_named, remove_unused
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
@@ -20,7 +21,6 @@ from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.text import expression
 from reducelower.options import Settings, Target
-from reducelower.scope.dead_code import remove_named, remove_unused
 from reducelower.scope.graph import GraphScope
 from reducelower.types.sizes import Atoms, of_text
 

@@ -6,29 +6,22 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any
 
 from onnx import GraphProto
 
+from reducelower.legalization.edits import Edit
 from reducelower.model.graph import read_by, read_outside_nodes
-from reducelower.model.nodelist import Replacement, nodes_of
+from reducelower.model.nodelist import nodes_of
 from reducelower.scope.graph import GraphScope
 
-__all__ = ["Edited", "remove_named", "remove_unused"]
-
-
-class Edited(Protocol):
-    """A graph or function body with the replacements of its nodes."""
-
-    scope: GraphScope
-    replaced: dict[int, Replacement]
-    sites: dict[int, tuple[str, str]]
+__all__ = ["remove_named", "remove_unused"]
 
 
 _NAME = attrgetter("name")
 
 
-def remove_unused(edits: Sequence[Edited]) -> None:
+def remove_unused(edits: Sequence[Edit]) -> None:
     """Remove what a rewritten node read and nothing reads any more, and everything that was computed only for it.
 
     The inputs of a graph stay.
@@ -58,7 +51,7 @@ def remove_unused(edits: Sequence[Edited]) -> None:
         home.drop_added(names)
 
 
-def _changed_reads(edit: Edited) -> tuple[Sequence[str], Sequence[str]]:
+def _changed_reads(edit: Edit) -> tuple[Sequence[str], Sequence[str]]:
     """What rewritten nodes of a graph read before and what they read now; once for each time."""
     nodes, before, after = edit.scope.node_list, list[str](), list[str]()
     for index in sorted({*edit.replaced, *nodes.touched}):
@@ -89,7 +82,7 @@ def _count(
             uses[scope.home(name)][name] += count
 
 
-def _remove_node(name: str, home: GraphScope, edit: Edited, removed: Collection[str]) -> list[str]:
+def _remove_node(name: str, home: GraphScope, edit: Edit, removed: Collection[str]) -> list[str]:
     """Remove the node that computes a value, unless another of its outputs remains; return the names that it read."""
     index = home.positions.get(name) if home.initializer(name) is None else None
     if index is None or edit.replaced.get(index) == []:
