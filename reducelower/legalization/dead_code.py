@@ -11,7 +11,7 @@ from typing import Any
 from onnx import GraphProto
 
 from reducelower.legalization.edits import Edit
-from reducelower.model.graph import read_by, read_outside_nodes
+from reducelower.model.graph import may_hold_graphs, read_by, read_outside_nodes
 from reducelower.model.nodelist import nodes_of
 from reducelower.scope.graph import GraphScope
 
@@ -60,7 +60,8 @@ def _changed_reads(edit: Edit) -> tuple[Sequence[str], Sequence[str]]:
         if replacement is None:
             after += nodes[index].input  # the subgraphs that it had before have edits of their own
         else:
-            after += chain.from_iterable(map(read_by, nodes_of(replacement)))
+            for node in nodes_of(replacement):
+                after += read_by(node) if may_hold_graphs(node) else node.input
     return list(filter(None, before)), after
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TypeAlias
 
 from onnx import FunctionProto, GraphProto, NodeProto
@@ -92,21 +92,24 @@ class NodeList:
         # Also nodes that a rule appended to the body after this list was made.
         for index in range(len(self._holder.node)):
             nodes = replaced.get(index)
-            made.append(_framed(self.serialized(index)) if nodes is None else _bytes_of(nodes))
-        nodes = b"".join(made)
+            if nodes is None:
+                node = self.serialized(index)
+                made += _head(len(node)), node
+            else:
+                made.append(_bytes_of(nodes))
+        spliced = b"".join(made)
         self._holder.ClearField("node")
         if isinstance(self._holder, GraphProto):
-            self._holder.MergeFromString(nodes)
+            self._holder.MergeFromString(spliced)
         else:
-            self._holder.node.extend(nodes_of(nodes))
+            self._holder.node.extend(nodes_of(spliced))
 
 
 def _bytes_of(replacement: Replacement) -> bytes:
-    if isinstance(replacement, bytes):
-        return replacement
-    return b"".join([_framed(node.SerializeToString()) for node in replacement])
+    return replacement if isinstance(replacement, bytes) else GraphProto(node=replacement).SerializeToString()
 
 
-def _framed(node: bytes) -> bytes:
-    """A node as it is in a GraphProto, after tag and length."""
-    return b"\x0a" + varint(len(node)) + node
+@cache
+def _head(length: int) -> bytes:
+    """Tag and length that precede a node of this length in a GraphProto."""
+    return b"\x0a" + varint(length)

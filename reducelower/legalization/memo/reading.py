@@ -69,11 +69,12 @@ def read_node(data: bytes) -> ReadNode:
     node.ClearField("field_1")
     node.ClearField("field_2")
     node.ClearField("field_3")
-    marks = b""
+    rest, marks = node.SerializeToString(), b""
     if node.field_6 or node.field_9:
-        marks = _Parts(field_6=node.field_6, field_9=node.field_9).SerializeToString()
         node.ClearField("field_6")
         node.ClearField("field_9")
+        whole, rest = rest, node.SerializeToString()
+        marks = whole.removesuffix(rest)  # fields that the class does not declare come last
     places = _ALL_DIFFERENT[len(names)] if len(names) < len(_ALL_DIFFERENT) else tuple(range(len(names)))
     if len(set(names)) < len(names) or b"" in names:
         numbers: dict[bytes, int] = {}
@@ -81,4 +82,4 @@ def read_node(data: bytes) -> ReadNode:
         names = list(numbers)
     own = name[-1] if name else b""  # protobuf takes the last
     names.append(own)
-    return ReadNode(names, (len(inputs), places, bool(own), node.SerializeToString()), marks)
+    return ReadNode(names, (len(inputs), places, bool(own), rest), marks)
