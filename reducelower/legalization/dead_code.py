@@ -18,7 +18,7 @@ from reducelower.scope.graph import GraphScope
 __all__ = ["remove_named", "remove_unused"]
 
 
-_NAME = attrgetter("name")
+_NAME, _DROPS = attrgetter("name"), attrgetter("drops_operands")
 
 
 def remove_unused(edits: Sequence[Edit]) -> None:
@@ -26,6 +26,8 @@ def remove_unused(edits: Sequence[Edit]) -> None:
 
     The inputs of a graph stay.
     """
+    if not any(map(_DROPS, edits)):
+        return
     changes = [(edit, *_changed_reads(edit)) for edit in edits]
     no_longer_read = [(edit.scope.home(name), name) for edit, before, after in changes for name in {*before} - {*after}]
     if not no_longer_read:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from onnx import GraphProto
@@ -39,7 +40,8 @@ class Edit:
         types: serialized types of new values by name, to be stated.
         refused: why a node cannot be legalized.
         shareable: the nodes whose rewrites may compute the same values as other rewrites.
-        outcomes: each node as read, with its outcomes in order.
+        drops_operands: whether a node may no longer read something.
+        outcomes: positions and nodes as read, with their outcomes, in order.
     """
 
     scope: GraphScope
@@ -49,7 +51,8 @@ class Edit:
     types: dict[int, Mapping[str, bytes]] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
     shareable: set[int] = field(default_factory=set)
-    outcomes: dict[int, list[tuple[ReadNode | None, Outcome]]] = field(default_factory=dict)
+    drops_operands: bool = False
+    outcomes: list[tuple[int, ReadNode | None, Outcome]] = field(default_factory=list)
 
     def refuse(self, index: int, node: str, op_type: str, reason: str, hint: str) -> None:
         """Record why a node cannot be legalized; only the first reason counts."""
@@ -58,7 +61,7 @@ class Edit:
 
     def note(self, index: int, read: ReadNode | None, outcome: Outcome) -> None:
         """Note the outcome for a node, and add its label to earlier labels of the node."""
-        self.outcomes.setdefault(index, []).append((read, outcome))
+        self.outcomes.append((index, read, outcome))
         if outcome.label:
             before = self.sites.get(index)
             label = outcome.label if before is None else f"{before[1]}; {outcome.label}"
@@ -115,8 +118,7 @@ def notes_on_zeros(edits: Iterable[Edit], target: Target, *, is_asked: bool) -> 
     outcomes = [
         outcome
         for edit in edits
-        for index, each in edit.outcomes.items()
-        for _, outcome in each
+        for index, _, outcome in edit.outcomes
         if outcome.zeros and edit.replaced.get(index) != []  # else the node was removed as unused
     ]
     if not outcomes:
@@ -145,16 +147,15 @@ def applied(edits: Iterable[Edit]) -> Sequence[Applied]:
     entries: dict[int, Entry] = {}
     records = []
     for edit in edits:
-        for index, pairs in sorted(edit.outcomes.items()):
-            for read, outcome in pairs:
-                is_pair = outcome.op_type == "DequantizeLinear" and read is not None and read.key[0] > QUANTIZED
-                if read is None or is_pair:
-                    records.append(Applied(edit.scope.path, index))
-                    continue
-                if id(outcome) not in entries:
-                    entries[id(outcome)] = _entry_of(read, outcome, edit.scope)
-                names = {blank(number): name.decode() for number, name in enumerate(read.names[:-1])}
-                records.append(Applied(edit.scope.path, index, entries[id(outcome)], names))
+        for index, read, outcome in sorted(edit.outcomes, key=itemgetter(0)):
+            is_pair = outcome.op_type == "DequantizeLinear" and read is not None and read.key[0] > QUANTIZED
+            if read is None or is_pair:
+                records.append(Applied(edit.scope.path, index))
+                continue
+            if id(outcome) not in entries:
+                entries[id(outcome)] = _entry_of(read, outcome, edit.scope)
+            names = {blank(number): name.decode() for number, name in enumerate(read.names[:-1])}
+            records.append(Applied(edit.scope.path, index, entries[id(outcome)], names))
     return records
 
 

@@ -141,7 +141,7 @@ class GraphPass:
         if "DequantizeLinear" in treated and may_be_expanded(table, self.goal):
             originals = (with_quantized(data, scope) for data in originals)
         if "RotaryEmbedding" in treated and self.goal < _HAS_ROTARY_EMBEDDING:
-            originals = map(EqualTables(scope).read_first, originals)
+            originals, edit.drops_operands = map(EqualTables(scope).read_first, originals), True
         for index, read in self._memo.repeat("operators", edit, zip(positions, originals, strict=True)):
             node = read.in_blanks()
             holds_graphs = next(subgraphs(node), None) is not None

@@ -49,7 +49,7 @@ class Raiser:
         return tuple(splice(self._edits, report=True))
 
     def _walk(self, scope: GraphScope) -> None:
-        edit = Edit(scope)
+        edit = Edit(scope, drops_operands=True)
         self._edits.append(edit)
         surroundings = Surroundings(scope, self._kinds.setdefault(scope.opset, {}))
         nodes = surroundings.nodes

@@ -155,13 +155,15 @@ class Memo:
         Each stage has its own results. The nodes must not have been edited since their bytes were taken. The caller may
         `learn` a yielded node before it asks for the next one.
         """
-        known = self._known(stage, edit.scope)
+        known, writings = self._known(stage, edit.scope), self._writings.setdefault(edit.scope, {})
         for index, data in nodes:
             read = read_node(data)
             tree = known.get(read.key)
             outcome = _follow(tree, edit.scope, read.names) if isinstance(tree, Branch) else tree
             if outcome is None:
                 yield index, read
+            elif outcome in writings:
+                writings[outcome].put(edit, index, read)
             elif outcome is not NOTHING:
                 self.put(outcome, edit, index, read)
 

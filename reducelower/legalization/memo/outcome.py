@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -152,7 +152,7 @@ class Outcome:
         return Template(self.nodes or (), (*blanks(self.operands), NAME_BLANK, MARKS, *new), is_bare=self.in_place)
 
     @cached_property
-    def reads(self) -> Collection[str]:
+    def reads(self) -> Set[str]:
         """The names that nodes and their subgraphs read, but neither compute themselves nor have in `added`."""
         own = {name for name, _ in self.added}
         read: set[str] = set()

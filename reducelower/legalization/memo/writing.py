@@ -44,6 +44,7 @@ def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
         edit.replaced[index] = list(nodes)
     if types:
         edit.types[index] = {name: types[name] for name in made if name in types}
+    edit.drops_operands = True
     edit.note(index, None, outcome)
 
 
@@ -69,6 +70,8 @@ class Writing:
         self._constants = tuple(map(str.encode, self._fixed.values()))
         self._template = outcome.template
         self._makes_names = bool(outcome.derived) or not self._template.is_bytes
+        inputs = {*read.key[1][: read.key[0]]} - {-1}
+        self._drops = outcome.nodes is not None and not outcome.reads >= {*blanks(len(inputs))}
         self._makes_values = bool(outcome.new_values) and graph.is_graph
         if outcome.nodes and self._inferred(read) is None:
             # Some faults show only with the types of inputs. Those of a function's values come from its calls, and
@@ -84,6 +87,7 @@ class Writing:
             graph.node_list.overwrite(index, self._written(read, names))
         elif outcome.nodes is not None:
             edit.replaced[index] = self._written(read, names)
+        edit.drops_operands |= self._drops
         edit.note(index, read, outcome)
         if outcome.may_share:
             edit.shareable.add(index)

@@ -92,7 +92,7 @@ def _fold(document: Document, settings: Settings) -> None:
     graph, opset = model.graph, opset_of(model)
     ground = ground_of(model, document.with_message(deepcopy(model)), Target(opset), settings)
     scope = GraphScope(ground, graph, opset, "graph", key=())
-    edit = Edit(scope)
+    edit = Edit(scope, drops_operands=True)
     constant: set[str] = set()
     kept = set(read_outside_nodes(graph))
     for place, node in enumerate(graph.node):
