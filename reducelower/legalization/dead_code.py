@@ -11,8 +11,8 @@ from typing import Any
 from onnx import GraphProto
 
 from reducelower.legalization.edits import Edit
-from reducelower.model.graph import may_hold_graphs, read_by, read_outside_nodes
-from reducelower.model.nodelist import nodes_of
+from reducelower.model.graph import read_by, read_outside_nodes
+from reducelower.model.nodelist import nodes_of, reads_of
 from reducelower.scope.graph import GraphScope
 
 __all__ = ["remove_named", "remove_unused"]
@@ -58,13 +58,9 @@ def _changed_reads(edit: Edit) -> tuple[Sequence[str], Sequence[str]]:
     nodes, before, after = edit.scope.node_list, list[str](), list[str]()
     for index in sorted({*edit.replaced, *nodes.touched}):
         before += edit.scope.holder.node[index].input
-        replacement = edit.replaced.get(index)
-        if replacement is None:
+        if index not in edit.replaced:
             after += nodes[index].input  # the subgraphs that it had before have edits of their own
-        else:
-            for node in nodes_of(replacement):
-                after += read_by(node) if may_hold_graphs(node) else node.input
-    return list(filter(None, before)), after
+    return list(filter(None, before)), [*after, *reads_of(edit.replaced.values())]
 
 
 def _count(

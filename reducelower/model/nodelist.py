@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TypeAlias
 
 from onnx import FunctionProto, GraphProto, NodeProto
 
-from reducelower.model.columns import Columns
+from reducelower.model.columns import Columns, message_class
+from reducelower.model.graph import read_by
 from reducelower.model.wire import varint
 
-__all__ = ["NodeList", "Replacement", "nodes_of"]
+__all__ = ["NodeList", "Replacement", "nodes_of", "reads_of"]
 
 
 Replacement: TypeAlias = "Sequence[NodeProto] | bytes"
@@ -21,6 +22,15 @@ Replacement: TypeAlias = "Sequence[NodeProto] | bytes"
 def nodes_of(replacement: Replacement) -> Sequence[NodeProto]:
     """The nodes of a replacement. If it is bytes, they are copies, and editing them has no effect."""
     return GraphProto.FromString(replacement).node if isinstance(replacement, bytes) else replacement
+
+
+def reads_of(replacements: Iterable[Replacement]) -> Sequence[str]:
+    """The names that replacements and their subgraphs read, once for each time."""
+    data = b"".join(map(_bytes_of, replacements))
+    nodes = message_class("Graph").FromString(data).field_1  # all nodes as one, without looking at each
+    if nodes.field_5.HasField("field_6") or nodes.field_5.HasField("field_11"):
+        return [name for node in nodes_of(data) for name in read_by(node)]
+    return list(map(bytes.decode, nodes.field_1))
 
 
 class NodeList:
