@@ -73,7 +73,7 @@ class Reduction:
         return self.op.add(op_type or self.op.node.op_type, data, *inputs, tail=tail, keepdims=keepdims)
 
     def yields(self, value: str) -> Written:
-        """The replacement, which yields this value as the result; the axes of the node are no longer read."""
+        """The replacement, which yields this value as the result."""
         op = self.op
         last = list(op.nodes[-1].output) if op.nodes else []
         return op.yields_last(last.index(value)) if value in last else op.yields("Identity", value), _OPSET
