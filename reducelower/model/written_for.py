@@ -90,11 +90,11 @@ def _foreign_attributes(op_type: str, opset: int) -> frozenset[str]:
 def _has_hidden_form(op_type: str, opset: int) -> bool:
     """Whether a node of another opset version may have no foreign attribute.
 
-    Instead it has more inputs, or an attribute of the same name with another type.
+    Instead it has more inputs, or an attribute of the same name with another type, or the operator was withdrawn.
     """
     own = schema_in_force(op_type, opset, "")
     return own is not None and any(
-        found.max_input > own.max_input or _has_other_types(found.attributes, own.attributes)
+        own.deprecated or found.max_input > own.max_input or _has_other_types(found.attributes, own.attributes)
         for found in _forms(op_type)
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from onnx import NodeProto, parser
+from onnx import NodeProto, helper, parser
 
 from reducelower.types import Resolver
 from reducelower.types.graphs import Graph
@@ -47,7 +47,7 @@ class _Graph(Graph):
     """A graph of one watched node."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(parser.parse_graph(text), None, versions={"": 18})
+        super().__init__(parser.parse_graph(text), None, imports=[helper.make_opsetid("", 18)])
         self.watched = _Node(self.holder.node[0])
 
     def producer(self, name: str) -> Any:
