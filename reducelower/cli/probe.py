@@ -159,7 +159,7 @@ def _subject(options: Mapping[str, Any]) -> Subject:
 def _by_suite(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, str]:
     """Find facts with the suite, and then with the exporters' models."""
     from reducelower.conformance.distilling import distil
-    from reducelower.conformance.mending import without_bad_forms
+    from reducelower.conformance.mending import corrected, without_bad_forms
     from reducelower.conformance.running import probe
     from reducelower.conformance.suite import suite
     from reducelower.conformance.told import as_text
@@ -173,7 +173,7 @@ def _by_suite(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, st
     probed = _with_progress("models", cases, options, partial(probe, worker, cases, **about))
     distilled = distil(probed, date.today())
     runtime, changes = _with_progress(
-        "converted models", cases, options, partial(without_bad_forms, worker, probed, distilled.runtime)
+        "converted models", cases, options, partial(corrected, worker, probed, distilled.runtime, without_bad_forms)
     )
     unsolved = tuple(change.case for change in changes if change.is_bad)
     if not options["operators"]:

@@ -16,7 +16,7 @@ from onnx import ModelProto
 from reducelower.conformance.bisection import Inside, Part, single_nodes, smallest_part
 from reducelower.conformance.case import Case
 from reducelower.conformance.judging import Verdict, judge_whole
-from reducelower.conformance.mending import Change, compare, fitting
+from reducelower.conformance.mending import Change, corrected
 from reducelower.conformance.narrow_facts import narrow_fact
 from reducelower.conformance.process import Worker
 from reducelower.conformance.running import AS_USUAL, How, Probed, probe
@@ -27,9 +27,6 @@ __all__ = ["WHOLE", "FromModels", "facts_from_models"]
 
 WHOLE = "whole model"
 """The tag of cases that are whole models, and of their parts."""
-
-_ROUNDS = 16
-"""How often facts are added and the models converted again."""
 
 Look = Callable[[ModelProto, Case], Inside]
 """Opens a converted model of a case, to read values inside it."""
@@ -79,17 +76,14 @@ def facts_from_models(
     how = replace(how, judge=judge_whole)
     probed = probe(worker, cases, how, version=version, tolerance=tolerance)
     measured = f"{probed.runtime} {probed.version}".strip()
-    verdicts: dict[tuple[str, bytes], Verdict] = {}
     parts: dict[tuple[str, bytes], Part | None] = {}
     untrue: dict[Fact, str] = {}
-    runtime = known
     allowed = worker.tolerance if tolerance is None else tolerance
 
     def run(case: Case) -> Verdict:
         return judge_whole(case, worker.run(case.model, case.inputs), allowed)
 
-    for _ in range(_ROUNDS):
-        changes = compare(worker, probed, fitting(runtime), how, known=verdicts)
+    def correct(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
         facts = dict.fromkeys(runtime.facts)
         for change in changes:
             untrue.update((fact, change.case.name) for fact in change.wrongly_refused_by(facts))
@@ -101,12 +95,9 @@ def facts_from_models(
                 fact = None if part is None else _fact(part, whole, inside, run, measured, on)
                 if fact is not None and not any(replace(each, evidence=fact.evidence) == fact for each in facts):
                     facts[fact] = None
-        kept = tuple(fact for fact in facts if fact not in untrue)
-        if kept == runtime.facts:
-            break
-        runtime = replace(runtime, facts=kept)
-    else:
-        changes = compare(worker, probed, fitting(runtime), how, known=verdicts)
+        return tuple(fact for fact in facts if fact not in untrue)
+
+    runtime, changes = corrected(worker, probed, known, correct, how)
     failing_parts = {name: part for (name, _), part in parts.items() if part is not None}
     return FromModels(
         probed, runtime, changes, frozenset(runtime.facts) - frozenset(known.facts), failing_parts, untrue

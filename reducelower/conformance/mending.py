@@ -20,13 +20,13 @@ from reducelower.plan import Site
 from reducelower.runtimes.facts import Fact, When
 from reducelower.runtimes.runtime import Runtime
 
-__all__ = ["TOOL_REFUSED", "Change", "Converted", "Transform", "compare", "fitting", "without_bad_forms"]
+__all__ = ["TOOL_REFUSED", "Change", "Converted", "Transform", "compare", "corrected", "fitting", "without_bad_forms"]
 
 TOOL_REFUSED = "refused by the conversion"
 """The kind of verdict on a case that the conversion refused with a reason."""
 
-_ROUNDS = 8
-"""How often other forms are tried."""
+_ROUNDS = 16
+"""How often facts are corrected and the cases converted again."""
 
 
 @dataclass(frozen=True)
@@ -132,26 +132,34 @@ def compare(
     ]
 
 
-def without_bad_forms(
-    worker: Worker, probed: Probed, runtime: Runtime, how: How = AS_USUAL
+def corrected(
+    worker: Worker,
+    probed: Probed,
+    runtime: Runtime,
+    correct: Callable[[Runtime, Sequence[Change]], tuple[Fact, ...]],
+    how: How = AS_USUAL,
 ) -> tuple[Runtime, list[Change]]:
-    """The runtime with facts that exclude forms that are no better, and the result for every case.
+    """The runtime with corrected facts, and the result for every case.
+
+    Every case is converted by the facts and run, and the facts are corrected by the results, until they stay.
+    """
+    known: dict[tuple[str, bytes], Verdict] = {}
+    for _ in range(_ROUNDS):
+        changes = compare(worker, probed, fitting(runtime), how, known=known)
+        facts = correct(runtime, changes)
+        if facts == runtime.facts:
+            return runtime, changes
+        runtime = replace(runtime, facts=facts)
+    return runtime, compare(worker, probed, fitting(runtime), how, known=known)
+
+
+def without_bad_forms(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
+    """The facts, excluding forms that are no better.
 
     A form that breaks right nodes, or fails for more nodes than it repairs, is excluded from the fact, or only for
     nodes that one condition distinguishes from the repaired ones. A fact that causes a right node to be refused is
     dropped.
     """
-    known: dict[tuple[str, bytes], Verdict] = {}
-    for _ in range(_ROUNDS):
-        changes = compare(worker, probed, fitting(runtime), how, known=known)
-        facts = _corrected(runtime, changes)
-        if facts == runtime.facts:
-            break
-        runtime = replace(runtime, facts=facts)
-    return runtime, changes
-
-
-def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
     outcomes: dict[tuple[Fact, str], tuple[list[CaseFeatures], list[CaseFeatures]]] = {}
     breaking: set[tuple[Fact, str]] = set()
     dropped: set[Fact] = set()
@@ -164,20 +172,20 @@ def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
                 outcomes.setdefault((fact, form), ([], []))[change.after.word == "right"].append(change.case.features)
                 if change.before.word == "right" != change.after.word:
                     breaking.add((fact, form))
-    corrected: dict[Fact, list[Fact]] = {fact: [fact] for fact in runtime.facts if fact not in dropped}
+    better: dict[Fact, list[Fact]] = {fact: [fact] for fact in runtime.facts if fact not in dropped}
     for (fact, form), (failing, right) in outcomes.items():
-        if failing and fact in corrected:
-            *narrow, general = corrected[fact]
+        if failing and fact in better:
+            *narrow, general = better[fact]
             when = _narrowed_when(fact, failing, right)
             if when is None and len(failing) <= len(right) and (fact, form) not in breaking:
                 continue
             if when is None:
-                corrected[fact] = [_without(each, form) for each in (*narrow, general)]
+                better[fact] = [_without(each, form) for each in (*narrow, general)]
             else:
                 narrowed = next((each for each in narrow if each.when == when), None)
                 others = [each for each in narrow if each is not narrowed]
-                corrected[fact] = [_without(narrowed or replace(fact, when=when), form), *others, general]
-    return tuple(fact for facts in corrected.values() for fact in facts)
+                better[fact] = [_without(narrowed or replace(fact, when=when), form), *others, general]
+    return tuple(fact for facts in better.values() for fact in facts)
 
 
 def _reason(runtime: Runtime, site: Site, features: CaseFeatures) -> Fact | None:

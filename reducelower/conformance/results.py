@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from reducelower.conformance.case import Case
 from reducelower.conformance.judging import Verdict
 
-__all__ = ["Result", "read_results", "results_of"]
+__all__ = ["Result", "read_results"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,16 +51,3 @@ def read_results(path: Path) -> Iterator[Result]:
                 yield Result(**json.loads(line))
             except (TypeError, ValueError):
                 raise ValueError(f"{path}: line {number} is not a result of a probe") from None
-
-
-def results_of(
-    cases: Iterable[Case], runtime: str, version: str, results: Iterable[Result], tolerance: float = 0.0
-) -> Mapping[str, Result]:
-    """The results of these cases, unchanged since, for this version of the runtime and this tolerance."""
-    digests = {case.name: case.digest for case in cases}
-    return {
-        result.case: result
-        for result in results
-        if (result.runtime, result.version, result.tolerance) == (runtime, version, tolerance)
-        and result.digest == digests.get(result.case)
-    }

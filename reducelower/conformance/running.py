@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from reducelower.conformance.case import Case
 from reducelower.conformance.judging import Verdict, judge
 from reducelower.conformance.process import Answer, Worker
-from reducelower.conformance.results import Result, read_results, results_of
+from reducelower.conformance.results import Result, read_results
 
 __all__ = ["AS_USUAL", "How", "Probed", "probe"]
 
@@ -64,33 +63,33 @@ def probe(
     worker.start()
     version = version or worker.version
     tolerance = worker.tolerance if tolerance is None else tolerance
-    stored = read_results(how.keep) if how.keep and how.keep.exists() else ()
-    results = dict(results_of(cases, worker.name, version, stored, tolerance))
-    missing = [case for case in cases if case.name not in results]
-    done = len(cases) - len(missing)
-    how.advance(done, len(cases))
-    with ExitStack() as stack:
-        file = None
+    kept = [] if how.keep is None else _kept(how.keep)
+    of_this = {
+        (result.case, result.digest): result
+        for result in kept
+        if (result.runtime, result.version, result.tolerance) == (worker.name, version, tolerance)
+    }
+    done = {case.name: of_this[key] for case in cases if (key := (case.name, case.digest)) in of_this}
+    how.advance(len(done), len(cases))
+    for case in cases:
+        if case.name in done:
+            continue
+        answer = worker.run(case.model, case.inputs)
+        result = Result.of(case, worker.name, version, how.judge(case, answer, tolerance), tolerance)
+        done[case.name] = result
         if how.keep is not None:
-            _end_last_line(how.keep)
-            how.keep.parent.mkdir(parents=True, exist_ok=True)
-            file = stack.enter_context(how.keep.open("a", encoding="utf-8"))
-        for case in missing:
-            answer = worker.run(case.model, case.inputs)
-            result = Result.of(case, worker.name, version, how.judge(case, answer, tolerance), tolerance)
-            results[case.name] = result
-            if file is not None:
+            with how.keep.open("a", encoding="utf-8") as file:
                 file.write(result.line())
-                file.flush()
-            done += 1
-            how.advance(done, len(cases))
-    return Probed(worker.name, version, tuple(cases), tuple(results[case.name] for case in cases))
+        how.advance(len(done), len(cases))
+    return Probed(worker.name, version, tuple(cases), tuple(done[case.name] for case in cases))
 
 
-def _end_last_line(path: Path) -> None:
-    """Cut off an incomplete last line."""
+def _kept(path: Path) -> list[Result]:
+    """The results in a file that more will be added to; an incomplete last line is cut off."""
     if not path.exists():
-        return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return []
+    results = list(read_results(path))
     data = path.read_bytes()
-    if data and not data.endswith(b"\n"):
-        path.write_bytes(data[: data.rfind(b"\n") + 1])
+    path.write_bytes(data[: data.rfind(b"\n") + 1])
+    return results

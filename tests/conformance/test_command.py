@@ -15,7 +15,7 @@ from onnx import parser
 
 from reducelower.conformance.case import Case
 from reducelower.conformance.distilling import distil
-from reducelower.conformance.mending import without_bad_forms
+from reducelower.conformance.mending import corrected, without_bad_forms
 from reducelower.conformance.process import Worker
 from reducelower.conformance.reduce_cases import Depth, reduce_cases
 from reducelower.conformance.running import probe
@@ -50,7 +50,7 @@ def measured(function: str, cases: Sequence[Case], time_limit: float = 60) -> Ru
     """What the command makes of some cases of the suite."""
     with Worker(fake(function), time_limit) as worker:
         probed = probe(worker, cases)
-        found, _ = without_bad_forms(worker, probed, distil(probed, DAY).runtime)
+        found, _ = corrected(worker, probed, distil(probed, DAY).runtime, without_bad_forms)
     return found
 
 

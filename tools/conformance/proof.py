@@ -27,6 +27,7 @@ from reducelower.conformance.mending import (
     TOOL_REFUSED,
     Change,
     compare,
+    corrected,
     fitting,
     without_bad_forms,
 )
@@ -155,7 +156,7 @@ def main() -> None:
         probed = probe(worker, cases, how)
         how = replace(how, advance=_advance("after"))
         if options.mend:
-            runtime, changes = without_bad_forms(worker, probed, load_runtime(name), how)
+            runtime, changes = corrected(worker, probed, load_runtime(name), without_bad_forms, how)
             options.mend.write_text(target_text(runtime))
         else:
             changes = compare(worker, probed, fitting(load_runtime(name)), how)
