@@ -1,8 +1,12 @@
-"""Equivalent ways to write other operators than reductions, for runtimes that get one of them wrong."""
+"""Equivalent ways to write other operators than reductions, for runtimes that get one of them wrong.
+
+Those whose nodes depend on no count are text, in `rules/targets/remedies`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from math import prod
 
 import numpy as np
@@ -11,26 +15,20 @@ from onnx import AttributeProto, TensorProto
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.ops.shaping import without_allowzero
 from reducelower.model.schemas import default_attributes, schema
+from reducelower.rulebook.boundaries import Boundaries, BoundaryRule
+from reducelower.rulebook.reading import home
 from reducelower.runtimes.features import BROADCASTING
 from reducelower.runtimes.recurrences import RECURRENCES
 from reducelower.runtimes.remedy import Remedy, Written, rewrite
 from reducelower.runtimes.windows import WINDOWS
 
-__all__ = ["FORMS"]
+__all__ = ["forms"]
 
 _OPSET = 13
 """Opset version that the nodes are written for."""
 
 _SHAPE_IS_INPUT = 5
 """Opset version from which on Reshape takes its shape as an input."""
-
-_MIRRORED: Mapping[str, str] = {
-    "Greater": "Less",
-    "GreaterOrEqual": "LessOrEqual",
-    "Less": "Greater",
-    "LessOrEqual": "GreaterOrEqual",
-}
-"""The equal comparison of swapped operands; for NaN both are false."""
 
 _MOST_ONES = 4096
 """Most elements of a constant of ones."""
@@ -44,24 +42,20 @@ _MOST_SLICES = 16
 _NUMERIC = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.INT32, TensorProto.INT64)
 
 
-def _swap_operands(op: Writer) -> Written:
-    return op.yields(_MIRRORED[op.node.op_type], op.input(1), op.input(0)), _OPSET
-
-
-def _copy_factors(op: Writer) -> Written:
-    """Copy computed factors by Identity, so that a runtime does not fuse their nodes with the product."""
-    is_computed = [op.scope.constant(name) is None for name in op.node.input]
-    factors = [
-        op.add("Identity", name, tail="apart") if computed else name
-        for name, computed in zip(op.node.input, is_computed, strict=True)
+def _copy(op: Writer, *, is_copied: Callable[[Writer, int], bool]) -> Written | None:
+    """Copy some operands by Identity, so that a runtime does not fuse the node with those that compute them."""
+    operands = [
+        op.add("Identity", name, tail="apart") if is_copied(op, at) else name for at, name in enumerate(op.node.input)
     ]
-    return rewrite(op, *factors)
+    return rewrite(op, *operands) if op.nodes else None
 
 
-def _swap_branches(op: Writer) -> Written:
-    """Negate the condition and swap the branches."""
-    condition, one, other = op.node.input
-    return op.yields("Where", op.add("Not", condition, tail="opposite"), other, one), _OPSET
+def _is_fed(op: Writer, at: int) -> bool:
+    return op.scope.written_as(op.node.input[at]) == "fed"
+
+
+def _is_computed(op: Writer, at: int) -> bool:
+    return op.scope.constant(op.node.input[at]) is None
 
 
 def _expand_operands(op: Writer) -> Written | None:
@@ -100,25 +94,6 @@ def _reshape(op: Writer) -> Written | None:
     return op.yields("Reshape", op.input(0), shape), _OPSET
 
 
-def _reshape_flat(op: Writer) -> Written | None:
-    """Write Flatten as Reshape, if the sizes before the axis, or those from it on, are known."""
-    sizes = op.scope.shape(op.input(0))
-    if sizes is None:
-        return None
-    axis = op.attribute("axis", 1)
-    axis += len(sizes) if axis < 0 else 0
-    shape = [_product(sizes[:axis]), _product(sizes[axis:])]
-    if shape == [-1, -1] or 0 in shape:
-        return None
-    return op.yields("Reshape", op.input(0), op.integers(shape, "shape")), _OPSET
-
-
-def _product(sizes: Sequence[int | None]) -> int:
-    """The product of sizes; -1 if one of them is unknown."""
-    known = [size for size in sizes if size is not None]
-    return prod(known) if len(known) == len(sizes) else -1
-
-
 def _drop_allowzero(op: Writer) -> Written | None:
     """Drop allowzero if a zero in the shape means the same without it, or there is none."""
     plain = without_allowzero(op) if op.attribute("allowzero", 0) else None
@@ -132,13 +107,6 @@ def _times_ones(op: Writer) -> Written | None:
         return None
     ones = op.constant(np.ones(tuple(map(int, sizes))), element_type, "ones")
     return op.yields("Mul", op.input(0), ones), _OPSET
-
-
-def _negate_twice(op: Writer) -> Written | None:
-    """Copy by two Neg, which no optimizer removes, unlike a product with one."""
-    if op.element_type(0) not in _NUMERIC:
-        return None
-    return op.yields("Neg", op.add("Neg", op.input(0), tail="opposite")), _OPSET
 
 
 def _slice_each(op: Writer) -> Written | None:
@@ -157,36 +125,6 @@ def _slice_each(op: Writer) -> Written | None:
         for number, at in enumerate(map(int, indices))
     ]
     return op.yields("Concat", *parts, axis=axis), _OPSET
-
-
-def _copy_input(op: Writer) -> Written:
-    """Put an Identity before the node, so that a runtime does not fuse it with the node before."""
-    return rewrite(op, op.add("Identity", op.input(0)), *op.node.input[1:])
-
-
-def _copy_inputs(op: Writer) -> Written | None:
-    """Copy each model input that the node reads by Identity, so that it reads computed values."""
-    operands = [
-        op.add("Identity", name, tail=f"operand_{at}") if op.scope.written_as(name) == "fed" else name
-        for at, name in enumerate(op.node.input)
-    ]
-    return rewrite(op, *operands) if op.nodes else None
-
-
-def _compare_to_zero(op: Writer) -> Written | None:
-    """Write a cast to bool as a comparison with zero."""
-    element_type = op.element_type(0)
-    if op.attribute("to") != TensorProto.BOOL or element_type not in _NUMERIC:
-        return None
-    return op.yields("Not", op.add("Equal", op.input(0), op.constant(0, element_type, "zero"))), _OPSET
-
-
-def _compare_as_integers(op: Writer) -> Written | None:
-    """Compare bools as 32-bit integers."""
-    if op.element_type(0) != TensorProto.BOOL:
-        return None
-    operands = [op.add("Cast", op.input(at), tail=f"integers_{at}", to=TensorProto.INT32) for at in range(2)]
-    return op.yields("Equal", *operands), _OPSET
 
 
 def _drop_zero_point(op: Writer) -> Written | None:
@@ -222,15 +160,6 @@ def _sizes_by_double(op: Writer) -> Written | None:
             name = op.add("Cast", number, tail=f"size_{at}", to=op.element_type(0))
         operands.append(name)
     return rewrite(op, *operands) if op.nodes else None
-
-
-def _in_integers(op: Writer) -> Written | None:
-    """Move bools as 32-bit integers."""
-    if op.element_type(0) != TensorProto.BOOL:
-        return None
-    data = op.add("Cast", op.input(0), tail="integers", to=TensorProto.INT32)
-    moved = op.add(op.node.op_type, data, *op.node.input[1:], copied=op.node.attribute, tail="moved")
-    return op.yields("Cast", moved, to=TensorProto.BOOL), op.scope.target_opset
 
 
 def _drop_defaults(op: Writer) -> Written | None:
@@ -282,11 +211,6 @@ def _broadcast_stacks(op: Writer) -> Written | None:
     return None if operands == list(op.node.input) else (op.yields(op.node.op_type, *operands), _OPSET)
 
 
-def _product_of_sizes(op: Writer) -> Written:
-    """Write Size as the product of the sizes."""
-    return op.yields("ReduceProd", op.add("Shape", op.input(0)), keepdims=0), _OPSET
-
-
 def _state_defaults(op: Writer) -> Written | None:
     """State every attribute that has a default."""
     stated = {each.name for each in op.node.attribute}
@@ -303,34 +227,22 @@ def _bytes(attribute: AttributeProto) -> bytes:
 
 
 _VECTORS_RESHAPED = Remedy("its vectors reshaped to the rank of the result", _reshape_vectors, ("vector",))
-_SWAPPED = Remedy("the other comparison of the operands swapped", _swap_operands)
-_IDENTITY_BEFORE = Remedy("Identity before it", _copy_input, ("after",))
+_IDENTITY_BEFORE = Remedy("Identity before it", partial(_copy, is_copied=lambda op, at: at == 0), ("after",))
 _NO_DEFAULTS = Remedy("defaults left out", _drop_defaults, ("attributes",))
-_IN_INTEGERS = Remedy("bools moved as integers", _in_integers, ("element_types",))
 _RESHAPED = Remedy("Reshape in place of it", _reshape)
 
-FORMS: Mapping[str, Sequence[Remedy]] = {
+_FORMS: Mapping[str, Sequence[Remedy]] = {
     **WINDOWS,
     **RECURRENCES,
     **dict.fromkeys(BROADCASTING, (_VECTORS_RESHAPED,)),
-    **dict.fromkeys(_MIRRORED, (_SWAPPED, _VECTORS_RESHAPED)),
-    **dict.fromkeys(("Squeeze", "Unsqueeze"), (_RESHAPED,)),
-    **dict.fromkeys(("GatherElements", "GatherND"), (_NO_DEFAULTS, _IN_INTEGERS)),
-    **dict.fromkeys(("ScatterElements", "ScatterND"), (_NO_DEFAULTS,)),
-    "Cast": (_IDENTITY_BEFORE, Remedy("comparison with zero in place of it", _compare_to_zero)),
-    "Concat": (Remedy("Identity before its inputs", _copy_inputs, ("data", "last")),),
-    "Flatten": (Remedy("Reshape in place of it", _reshape_flat),),
+    **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze"), (_RESHAPED,)),
+    **dict.fromkeys(("GatherElements", "GatherND", "ScatterElements", "ScatterND"), (_NO_DEFAULTS,)),
+    "Cast": (_IDENTITY_BEFORE,),
+    "Concat": (Remedy("Identity before its inputs", partial(_copy, is_copied=_is_fed), ("data", "last")),),
     "Expand": (Remedy("Mul by ones in place of it", _times_ones),),
     "Gather": (Remedy("Slice and Concat in place of it", _slice_each),),
     "Gemm": (Remedy("MatMul and Add in place of it", _matmul_and_add),),
-    "Identity": (Remedy("Neg twice in place of it", _negate_twice),),
     "DequantizeLinear": (Remedy("zero point left out", _drop_zero_point, ("inputs",)),),
-    "Equal": (
-        _VECTORS_RESHAPED,
-        Remedy(
-            "integers compared in place of bools", _compare_as_integers, ("element_types", "second_types", "last_types")
-        ),
-    ),
     "LogSoftmax": (
         Remedy("defaults written", _state_defaults, ("attributes",)),
         Remedy("exponentials added up in place of it", _subtract_log_of_sum, keeps_range=True),
@@ -339,14 +251,31 @@ FORMS: Mapping[str, Sequence[Remedy]] = {
     "Reshape": (Remedy("allowzero left out", _drop_allowzero),),
     "Mul": (
         _VECTORS_RESHAPED,
-        Remedy("Identity before its computed factor", _copy_factors, ("after", "after_second")),
+        Remedy(
+            "Identity before its computed factor", partial(_copy, is_copied=_is_computed), ("after", "after_second")
+        ),
         Remedy("sizes cast to numbers", _sizes_by_double, ("scaled_by_size",)),
     ),
-    "Size": (Remedy("the product of its sizes", _product_of_sizes),),
     "Where": (
-        Remedy("its branches swapped", _swap_branches, ("broadcast",)),
         _VECTORS_RESHAPED,
         Remedy("Expand before it", _expand_operands, ("broadcast",)),
     ),
 }
 """By operator, in the order in which they are tried."""
+
+
+@cache
+def forms(op_type: str) -> Sequence[Remedy]:
+    """The ways to write an operator, in the order in which they are tried."""
+    texts = [Remedy(rule.source.function.doc_string, partial(_by_text, rule)) for rule in _texts().expressions(op_type)]
+    return *texts, *_FORMS.get(op_type, ())
+
+
+@cache
+def _texts() -> Boundaries:
+    return Boundaries(home() / "targets" / "remedies", {})
+
+
+def _by_text(rule: BoundaryRule, op: Writer) -> Written | None:
+    nodes = rule.apply(op.node, op.scope, rule.opset)
+    return (nodes, rule.opset) if isinstance(nodes, list) else None
