@@ -80,7 +80,7 @@ class Treatments(dict[str, "Treatment | None"]):
         return self[op_type]
 
     def _on_runtime(self, op_type: str, treatment: Treatment, runtime: Runtime) -> Treatment:
-        from reducelower.runtimes.facts import NO_COMPARISON_DOES
+        from reducelower.runtimes.remedy import NO_COMPARISON_DOES
 
         if treatment.absent and op_type in NO_COMPARISON_DOES:
             facts = [fact for fact in runtime.facts if op_type in fact.operators]

@@ -43,10 +43,10 @@ _Number: TypeAlias = "int | float"
 _OF_NOTHING: Mapping[str, Callable[[_Number, _Number], _Number]] = {
     "CumProd": lambda _, __: 1,
     "CumSum": lambda _, __: 0,
-    "ReduceMax": lambda least, _: least,
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSum", "ReduceSumSquare"), lambda _, __: 0),
+    **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp", "ReduceMax"), lambda least, _: least),
     "ReduceMin": lambda _, greatest: greatest,
     "ReduceProd": lambda _, __: 1,
-    "ReduceSum": lambda _, __: 0,
 }
 """The result for no elements, by the ends of the type: the specification's table of neutral elements of reductions."""
 

@@ -14,7 +14,7 @@ from reducelower.model.text import did_you_mean
 from reducelower.runtimes.ranges import Ranges, Versions
 from reducelower.runtimes.structure import HINT, KEY
 
-__all__ = ["ANY_OPERATOR", "LATER", "NO_COMPARISON_DOES", "Evidence", "Fact", "Is", "ModelFeature", "When"]
+__all__ = ["ANY_OPERATOR", "LATER", "Evidence", "Fact", "Is", "ModelFeature", "When"]
 
 Is = Literal["wrong", "overflows", "misshapen", "refused", "absent", "elsewhere"]
 """How a node fails: wrong results without an error; wrong results for some values only, mostly very large or small; a
@@ -25,8 +25,7 @@ ANY_OPERATOR = "*"
 """Stands for every operator in a fact's list, and at the end of a name for any suffix."""
 
 AxesForm = Literal["attribute", "initializer", "constant", "dynamic", "absent", "omitted", "empty"]
-"""How the axes of a reduction are written: an attribute; an input from an initializer, from a Constant node, or known
-only at run time; no input at all; an input with an empty name; or an empty list."""
+"""How the axes of a reduction are written."""
 
 Definition = Literal["fed", "initializer", "constant", "dynamic"]
 """How a value is defined: as a model input, an initializer, by a Constant node, or computed."""
@@ -41,10 +40,7 @@ ModelFeature = Literal[
     "imports of other domains",
     "narrow values in int32_data",
 ]
-"""Features of a whole model: local functions; sequences; sparse initializers; outputs that are inputs; input sizes that
-are named or unknown; inputs with an initializer, which callers may override; imports of domains other than ONNX's own
-and those of its functions; tensors of bools, small integers or half-precision floats that are stored as 32-bit numbers,
-as onnx.helper.make_tensor and onnx.parser do, rather than as raw data."""
+"""Features of a whole model, as docs/reference/target-files.md has them."""
 
 
 def _feature_error(name: str) -> str:
@@ -57,10 +53,6 @@ def _feature_error(name: str) -> str:
 
 Flag = Literal["0", "1", "unset"]
 """An attribute that is on or off, as written."""
-
-NO_COMPARISON_DOES = frozenset({"IsInf", "IsNaN"})
-"""Operators that are written as comparisons for older opset versions. If a runtime gets the operator wrong, comparisons
-replace it only if they were measured there, because such a runtime probably handles only finite values."""
 
 LATER = frozenset({"BitCast", "CausalConvWithState", "CumProd", "LinearAttention", "SwiGLU"})
 """Operators of opsets 26 to 28. onnx 1.20 does not know them yet, but target files that name them can still be read."""
@@ -172,9 +164,6 @@ class When:
     def matches(self, features: object) -> bool:
         """Whether a node meets the conditions; those that the node alone decides are checked first.
 
-        Args:
-            features: an attribute for each condition; see `runtimes.features.Features`.
-
         Raises:
             RefusedError: it depends on an unknown rank or element type, or on axes known only at run time.
         """
@@ -194,12 +183,8 @@ class When:
         texts = []
         for name, allowed in self.conditions:
             label = name.replace("_", " ")
-            if isinstance(allowed, bool):
-                texts.append(label if allowed else f"not {label}")
-            elif isinstance(allowed, frozenset):
-                texts.append(f"{label} {' or '.join(sorted(allowed))}")
-            else:
-                texts.append(f"{label} {allowed}")
+            value = " or ".join(sorted(allowed)) if isinstance(allowed, frozenset) else allowed
+            texts.append(f"{'' if allowed else 'not '}{label}" if isinstance(allowed, bool) else f"{label} {value}")
         return texts
 
     @cached_property

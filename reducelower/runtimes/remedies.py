@@ -12,7 +12,8 @@ from onnx.helper import tensor_dtype_to_np_dtype
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.reductions import elementwise
 from reducelower.model.attributes import attribute_of, make_node, set_attribute
-from reducelower.model.schemas import element_type_name
+from reducelower.model.schemas import REDUCTIONS, element_type_name
+from reducelower.rulebook.named import of_nothing
 from reducelower.runtimes.reduction import Reduction
 from reducelower.runtimes.remedy import Remedy, Written
 
@@ -26,6 +27,8 @@ _SMALL_INTEGERS = (TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, Tenso
 _WIDE_INTEGERS = (TensorProto.INT32, TensorProto.UINT32, TensorProto.INT64, TensorProto.UINT64)
 
 _INTEGERS = (*_SMALL_INTEGERS, *_WIDE_INTEGERS)
+
+_NARROW = (TensorProto.FLOAT16, TensorProto.BFLOAT16, *_SMALL_INTEGERS)
 
 _HELD_BY_DOUBLE = (TensorProto.INT32, TensorProto.UINT32)
 
@@ -42,23 +45,6 @@ _ROUNDED = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
 """Reductions that compute integers in floating point anyway and truncate; ReduceMean divides."""
 
 
-_OF_NOTHING: Mapping[str, float] = {
-    "ReduceL1": 0,
-    "ReduceL2": 0,
-    "ReduceLogSum": -np.inf,
-    "ReduceLogSumExp": -np.inf,
-    "ReduceMax": -np.inf,
-    "ReduceMin": np.inf,
-    "ReduceProd": 1,
-    "ReduceSum": 0,
-    "ReduceSumSquare": 0,
-}
-"""The result of reducing no values, by the operators' pages from opset 18 on (ReduceMax and ReduceMin from 20 on).
-
-Types without infinity have their largest or smallest number instead. The mean of no values is undefined.
-"""
-
-
 def _of_nothing(op: Writer) -> Written | None:
     """The constant result of data without elements, if all sizes of the result are known."""
     shape = op.shape(0)
@@ -68,11 +54,11 @@ def _of_nothing(op: Writer) -> Written | None:
     axes = () if reduction.reduces_nothing else reduction.all_axes()
     sizes = [1 if axis in axes else size for axis, size in enumerate(shape) if reduction.keepdims or axis not in axes]
     dtype = tensor_dtype_to_np_dtype(op.element_type(0))
-    value = 0 if 0 in sizes else _OF_NOTHING.get(op.node.op_type)
-    if value is None or None in sizes or dtype.kind not in "fiu":
+    is_undefined = op.node.op_type == "ReduceMean" and 0 not in sizes
+    if is_undefined or None in sizes or dtype.kind not in "fiu":
         return None
-    if dtype.kind in "iu" and np.isinf(value):
-        value = np.iinfo(dtype).max if value > 0 else np.iinfo(dtype).min
+    # By the operators' pages from opset 18 on; those of ReduceMax and ReduceMin from 20 on.
+    value = 0 if 0 in sizes else of_nothing(op.node.op_type, op.element_type(0))
     result = op.scope.add_constant(np.full([size or 0 for size in sizes], value, dtype), "of_nothing")
     return reduction.yields(result)
 
@@ -194,31 +180,11 @@ def _along_each(op: Writer, over: Callable[[str, int, int], str]) -> Written | N
     return reduction.yields(value if reduction.keepdims else op.add("Squeeze", value, op.integers(axes, "axes")))
 
 
-def _in_double(op: Writer) -> Written | None:
-    """Compute wide integers in double and cast back, which truncates as the specification does.
-
-    Double holds every 32-bit integer, so maximum and minimum are right as well.
-    """
-    narrow = _WIDE_INTEGERS if op.node.op_type in _ROUNDED else _HELD_BY_DOUBLE if op.node.op_type in _PICKING else ()
-    return _in_type(op, TensorProto.DOUBLE, narrow)
-
-
-def _in_float(op: Writer) -> Written | None:
-    """Compute in float: narrow types exactly; logarithms, roots and means of wide integers as precisely as it can."""
-    narrow = (TensorProto.FLOAT16, TensorProto.BFLOAT16, *_SMALL_INTEGERS)
-    return _in_type(op, TensorProto.FLOAT, (*narrow, *(_WIDE_INTEGERS if op.node.op_type in _ROUNDED else ())))
-
-
-def _in_int64(op: Writer) -> Written | None:
-    """Compute sums, products, maxima and minima of unsigned 32-bit integers in 64 bits."""
-    exact = op.node.op_type in _ADDING or op.node.op_type in _PICKING
-    return _in_type(op, TensorProto.INT64, (TensorProto.UINT32,) if exact else ())
-
-
-def _in_type(op: Writer, wide: int, narrow: Container[int]) -> Written | None:
+def _in_type(op: Writer, *, wide: int, narrow: Mapping[str, Container[int]]) -> Written | None:
+    """Compute in a wider type and cast back; `narrow` has the types by operator."""
     element_type = op.element_type(0)
     reduction = Reduction(op)
-    if element_type not in narrow:
+    if element_type not in narrow.get(op.node.op_type, ()):
         return None
     value = op.add("Cast", op.input(0), tail=element_type_name(wide), to=wide)
     if reduction.reduces_nothing:
@@ -263,9 +229,17 @@ RANGE_KEEPING: Sequence[Remedy] = (
 )
 """Remedies that do not overflow although the operator does."""
 
-CASTS: Sequence[Remedy] = (
-    Remedy("computed in double", _in_double),
-    Remedy("computed in float", _in_float),
-    Remedy("computed in int64", _in_int64),
+CASTS: Sequence[Remedy] = tuple(
+    Remedy(f"computed in {element_type_name(wide)}", partial(_in_type, wide=wide, narrow=narrow))
+    for wide, narrow in (
+        # The cast back truncates as the specification does. Double holds every 32-bit integer.
+        (TensorProto.DOUBLE, {**dict.fromkeys(_ROUNDED, _WIDE_INTEGERS), **dict.fromkeys(_PICKING, _HELD_BY_DOUBLE)}),
+        # Narrow types exactly; logarithms, roots and means of wide integers as precisely as it can.
+        (
+            TensorProto.FLOAT,
+            {**dict.fromkeys(REDUCTIONS, _NARROW), **dict.fromkeys(_ROUNDED, (*_NARROW, *_WIDE_INTEGERS))},
+        ),
+        (TensorProto.INT64, dict.fromkeys((*_ADDING, *_PICKING), (TensorProto.UINT32,))),
+    )
 )
 """Remedies by another element type; tried after the rules, which know what each type needs."""

@@ -13,12 +13,12 @@ from reducelower.adapters.builder import Writer
 from reducelower.errors import RefusedError
 from reducelower.model.schemas import REDUCTIONS
 from reducelower.rulebook.rules import Rules
-from reducelower.runtimes.facts import NO_COMPARISON_DOES, Fact, Is
+from reducelower.runtimes.facts import Fact, Is
 from reducelower.runtimes.features import Features
 from reducelower.runtimes.forms import forms
 from reducelower.runtimes.product import PRODUCTS
 from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES
-from reducelower.runtimes.remedy import Remedy, Written, rewrite
+from reducelower.runtimes.remedy import NO_COMPARISON_DOES, Remedy, Written, rewrite
 from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.scope import Scope
 
