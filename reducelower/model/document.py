@@ -92,7 +92,7 @@ class Document:
     @cached_property
     def columns(self) -> Columns:
         """All names, operators and attributes."""
-        # A message without bytes is not serialized with its weights for this.
+        # A message without bytes is not serialized with its weights for this; its nodes stay as they are.
         return Columns(skeleton(self.message).SerializeToString() if self._data is None else self._data)
 
     @cached_property
