@@ -8,7 +8,6 @@ element types they take are handled last, and only for types that can occur in t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from functools import partial
 from typing import TypeAlias
 
 from onnx import FunctionProto, ModelProto, NodeProto
@@ -19,7 +18,6 @@ from reducelower.legalization.checking import refuse_invalid, refuse_types_not_a
 from reducelower.legalization.dead_code import remove_unused
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.element_types import OccurringTypes
-from reducelower.legalization.legality import Treatment
 from reducelower.legalization.memo import NOTHING, Memo, Outcome, ReadNode, put_in_own_names
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.quantized_pairs import may_be_expanded, with_quantized
@@ -28,7 +26,7 @@ from reducelower.legalization.tidying import tidied
 from reducelower.model.document import Document
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.model.written_for import may_be_of_another_opset
+from reducelower.model.written_for import may_be_of_another_opset, written_for
 from reducelower.options import Target
 from reducelower.scope.blanks import fill
 from reducelower.scope.graph import GraphScope
@@ -166,16 +164,20 @@ class GraphPass:
         if node.domain not in DEFAULT_DOMAINS or node.op_type == "Constant":
             return None
         treatment = self._rewriter.table(scope.opset)[node.op_type]
-        is_doubtful = self._is_doubtful(node.op_type, scope)
-        if (treatment is None or treatment.is_nothing) and (holds_graphs or not is_doubtful):
-            return None
-        return partial(self._settle, treatment or Treatment(), is_doubtful=is_doubtful)
+        is_legal = treatment is None or treatment.is_nothing
+        return None if is_legal and (holds_graphs or not self._is_doubtful(node.op_type, scope)) else self._settle
 
-    def _settle(self, treatment: Treatment, node: NodeProto, scope: NodeScope, *, is_doubtful: bool) -> _Settled:
+    def _settle(self, node: NodeProto, scope: NodeScope) -> _Settled:
         operands = {*node.input, *node.output} - {""}
-        if is_doubtful:
-            treatment = self._rewriter.of_own_opset(node, scope, treatment)
-        settled, label = self._rewriter.settle(node, scope.opset, scope, treatment)
+        if self._is_doubtful(node.op_type, scope.graph):
+            written = written_for(node, scope.opset)
+            if written is None and self._rewriter.repairs and scope.opset == self.goal:
+                return None, ""
+            if written is not None and not self._rewriter.repairs:
+                reason = f"it is written for opset {written}, and the model imports opset {scope.opset}"
+                raise RefusedError(reason, "repair moves it: --repair, or reducelower.repair")
+            scope.opset = written or scope.opset
+        settled, label = self._rewriter.settle(node, scope)
         if settled is not None and self.target.without_types:
             refuse_types_not_allowed(settled, operands, scope, self.target.without_types)
         return settled, label
@@ -237,15 +239,10 @@ class GraphPass:
     def _treat_constants(self) -> None:
         """Legalize the Constant nodes that are still read."""
         for edit in self.edits:
-            scope = edit.scope
-            treatment = (
-                self._rewriter.table(scope.opset)["Constant"] if "Constant" in scope.node_list.op_types else None
-            )
+            has_constants = "Constant" in edit.scope.node_list.op_types
+            treatment = self._rewriter.table(edit.scope.opset)["Constant"] if has_constants else None
             if treatment is not None and not treatment.is_nothing:
-                is_doubtful = self._is_doubtful("Constant", scope)
-                self._treat_again(
-                    "constants", edit, {"Constant"}, partial(self._settle, treatment, is_doubtful=is_doubtful)
-                )
+                self._treat_again("constants", edit, {"Constant"}, self._settle)
 
     def _fit_types(self) -> None:
         """Fit the nodes of operators that take fewer element types at the target."""

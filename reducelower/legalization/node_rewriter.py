@@ -17,17 +17,15 @@ from reducelower.adapters.allowed import refuse_disallowed
 from reducelower.adapters.registry import ItsBody, moved
 from reducelower.errors import RefusedError, RuleError, UnknownValueError
 from reducelower.legalization.element_types import first_type_not_taken, may_not_be_taken
-from reducelower.legalization.legality import Treatment, Treatments
+from reducelower.legalization.legality import Treatments
 from reducelower.legalization.other_domains import Move, steps_of
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, schema
-from reducelower.model.written_for import written_for
 from reducelower.options import Target
 from reducelower.plan import joined
 from reducelower.rulebook.boundaries import first_that_holds
 from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.body import AnyScope, BodyScope
-from reducelower.scope.node import NodeScope
 
 if TYPE_CHECKING:
     from reducelower.legalization.form_search import Trial
@@ -78,30 +76,15 @@ class NodeRewriter:
             self.tables[opset] = Treatments(opset, self.target, self.rules.boundaries)
         return self.tables[opset]
 
-    def of_own_opset(self, node: NodeProto, scope: NodeScope, treatment: Treatment) -> Treatment:
-        """The treatment of a node that may be written for another opset version than the model imports.
-
-        Raises:
-            RefusedError: it is, and this is no repair.
-        """
-        written = written_for(node, scope.opset)
-        if written is None:
-            return Treatment() if self.repairs and scope.opset == self.goal else treatment
-        if not self.repairs:
-            raise RefusedError(
-                f"it is written for opset {written}, and the model imports opset {scope.opset}",
-                "repair moves it: --repair, or reducelower.repair",
-            )
-        scope.opset = written
-        return self.table(written)[node.op_type] or Treatment()
-
-    def settle(
-        self, node: NodeProto, opset: int, scope: AnyScope, treatment: Treatment, *, mistyped: bool = False
-    ) -> tuple[list[NodeProto] | None, str]:
+    def settle(self, node: NodeProto, scope: AnyScope, *, mistyped: bool = False) -> tuple[list[NodeProto] | None, str]:
         """Legalize one node; return its replacement, or None, and the label of what replaced or edited it.
 
         `mistyped`: it belongs to a replacement written for an opset version that may lack the element type of the data.
         """
+        opset = scope.opset
+        treatment = self.table(opset)[node.op_type]
+        if treatment is None:
+            return None, ""
         if treatment.refusal:
             if scope.is_made and self.rules.applied and schema(node.op_type, opset) is None:
                 reason = f"what it writes is for opset {opset}, which does not have {node.op_type}"
@@ -185,21 +168,20 @@ class NodeRewriter:
         if not nodes:
             return nodes
         scope = BodyScope(around, nodes, opset, inside)
-        table = self.table(opset)
         if self.trial is not None and self.target.runtime is not None:
             from reducelower.legalization.form_search import refuse_hopeless
 
+            table = self.table(opset)
             refuse_hopeless(self.target.runtime, ((node, table[node.op_type]) for node in nodes), scope)
         settled: list[NodeProto] = []
         for node in nodes:
-            treatment = table[node.op_type]
             if node.domain not in DEFAULT_DOMAINS:
                 moved_nodes = self.settle_other(node, scope)[0] if self.is_moved(node) else None
                 settled += [node] if moved_nodes is None else moved_nodes
                 continue
             op_type = node.op_type
             try:
-                settled += self._settle_written(node, opset, scope, treatment, mistyped=mistyped)
+                settled += self._settle_written(node, scope, mistyped=mistyped)
             except UnknownValueError:
                 raise
             except RefusedError as refused:
@@ -207,20 +189,15 @@ class NodeRewriter:
                 raise
         return settled
 
-    def _settle_written(
-        self, node: NodeProto, opset: int, scope: BodyScope, treatment: Treatment | None, *, mistyped: bool
-    ) -> list[NodeProto]:
+    def _settle_written(self, node: NodeProto, scope: BodyScope, *, mistyped: bool) -> list[NodeProto]:
         """Legalize one replacement node."""
-        table = self.table(opset)
-        if treatment is not None:
-            if node.op_type in HOLDING_GRAPHS:
-                self._settle_subgraphs(node, scope, mistyped=mistyped)
-            outcome, _ = self.settle(node, opset, scope, treatment, mistyped=mistyped)
-            if outcome is not None:
-                return outcome
-        if not mistyped and node.op_type not in table.dropped:
-            return [node]
-        return self.fit(node, scope, strict=node.op_type in table.dropped) or [node]
+        if node.op_type in HOLDING_GRAPHS:
+            self._settle_subgraphs(node, scope, mistyped=mistyped)
+        outcome, _ = self.settle(node, scope, mistyped=mistyped)
+        if outcome is not None:
+            return outcome
+        is_dropped = node.op_type in self.table(scope.opset).dropped
+        return (self.fit(node, scope, strict=is_dropped) if mistyped or is_dropped else None) or [node]
 
     def _settle_subgraphs(self, node: NodeProto, scope: BodyScope, *, mistyped: bool) -> None:
         for _, _, graph in subgraphs(node):
