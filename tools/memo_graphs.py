@@ -18,7 +18,6 @@ from reducelower.legalization.whole.attempts import attempt
 from reducelower.model.document import Document
 from reducelower.model.schemas import latest_opset
 from reducelower.options import Settings, Target
-from reducelower.types import ContradictionError
 from tools.fuzz.graphs import draw_graph
 
 COMPOSITE = frozenset({"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"})
@@ -26,10 +25,7 @@ COMPOSITE = frozenset({"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"
 
 def converted(data: bytes, target: Target, *, memo: bool) -> bytes | str:
     """The bytes of the result, or every reason of a refusal."""
-    try:
-        _, made, plan = attempt(Document.of_bytes(data), target, Settings(memo=memo), report=False)
-    except ContradictionError as error:
-        return str(error)
+    _, made, plan = attempt(Document.of_bytes(data), target, Settings(memo=memo), report=False)
     return "\n".join(map(str, plan.refusals)) or made.data
 
 

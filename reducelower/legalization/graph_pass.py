@@ -94,7 +94,6 @@ class GraphPass:
                 share(edit)
         self._treat_constants()
         self._fit_types()
-        self.ground.check_what_was_trusted()
         for edit in self.edits:
             # A node that was removed as unused need not be legal.
             for index, refusal in sorted(edit.refused.items()):

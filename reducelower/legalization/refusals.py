@@ -20,10 +20,9 @@ from reducelower.legalization.composed import composed
 from reducelower.legalization.whole.attempts import attempt
 from reducelower.model.document import Document
 from reducelower.model.graph import bodies
-from reducelower.model.validate import find_defect, find_missing_import
+from reducelower.model.validate import find_defect
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan, Site
-from reducelower.types import ContradictionError
 
 __all__ = ["explain_failures", "fits", "legal", "name_oldest_fitting", "oldest_fitting"]
 
@@ -72,7 +71,6 @@ def _until_settled(source: Document, target: Target, settings: Settings, *, repo
     If a further pass refuses a node, the refusal names the source node that it replaced.
 
     Raises:
-        ContradictionError: see `attempt`.
         ValueError: the target is invalid.
     """
     _, made, plan = attempt(source, target, settings, report=report)
@@ -120,9 +118,6 @@ def explain_failures(source: Document) -> Iterator[None]:
         yield
     except ConversionError:
         raise
-    except ContradictionError as error:
-        reason = find_missing_import(source.message) or f"the types it states contradict what its nodes yield: {error}"
-        raise ConversionError([Refusal("graph", "", "", reason, "repair it first, with reducelower.repair")]) from error
     except Exception as error:
         reason = find_defect(_readable(source)) or source.objection
         if not reason:

@@ -14,18 +14,16 @@ from onnx import IR_VERSION, FunctionProto, GraphProto, ModelProto, NodeProto, h
 from reducelower.given import AnyModel, take
 from reducelower.legalization.run import run
 from reducelower.legalization.versions import ir_version_of_opset, needed_ir_version, release_initializers
-from reducelower.legalization.whole.stated_types import Repaired, correct_stated, listed, wrong_outputs
+from reducelower.legalization.whole.stated_types import Repaired, correct_stated, listed
 from reducelower.model.document import Document
 from reducelower.model.graph import graphs, read_from_outside, subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of, plain_domain
-from reducelower.model.skeleton import skeleton
 from reducelower.model.text import counted
 from reducelower.model.validate import find_call_defect, find_defect
 from reducelower.model.written_for import written_for
 from reducelower.options import Settings, Target
-from reducelower.types import ContradictionError
 
-__all__ = ["Repaired", "mends_more", "repair"]
+__all__ = ["Repaired", "repair"]
 
 _LONG = "ai.onnx"
 """The other spelling of the default domain."""
@@ -83,13 +81,6 @@ def repair(model: AnyModel, *, in_place: bool = False) -> Repaired:
         if not find_defect(message):
             raise  # not the fault of a model that is damaged
     return Repaired(given.back(Document.of_message(mended)), tuple(done))
-
-
-def mends_more(model: ModelProto, inferred: GraphProto) -> bool:
-    """Whether `repair` would do more than drop types of inner values; `inferred` as for `drop_stale`."""
-    bare = skeleton(model)
-    has_mended = any(True for mend in (_add_imports, _fit_ir_version, _name_graphs, _put_in_order) for _ in mend(bare))
-    return has_mended or bool(wrong_outputs(model.graph, inferred))
 
 
 # Imports and IR version
@@ -261,10 +252,7 @@ def _move_to_import(model: ModelProto) -> Iterator[str]:
         return
     document = Document.of_message(model)
     moved = document.copy()
-    try:
-        plan = run(moved, document, Target(), Settings(ir_version="keep"), lenient=True, repairs=True)
-    except ContradictionError:
-        return
+    plan = run(moved, document, Target(), Settings(ir_version="keep"), repairs=True)
     if not plan.refusals:
         model.CopyFrom(moved)
         listing = ", ".join(f"{op_type} of opset {written}" for op_type, written in sorted(misplaced))

@@ -52,14 +52,12 @@ def run(
     settings: Settings,
     *,
     report: bool = True,
-    lenient: bool = False,
     repairs: bool = False,
 ) -> Plan:
     """Legalize a model in place; `source` is the same model before any edit.
 
-    If `lenient`, shape inference may object to the model; the run then uses the types found until the objection. If
-    `repairs`, it only moves nodes in the form of another opset version to that of the import. The plan lists sites only
-    if `report`, because listing them takes longer than everything else on a large model.
+    If `repairs`, it only moves nodes in the form of another opset version to that of the import. The plan lists sites
+    only if `report`, because listing them takes longer than everything else on a large model.
     """
     old_ir = model.ir_version
     imports, opset, problem = default_imports(model, source, target)
@@ -73,7 +71,7 @@ def run(
         return replace(plan, refusals=(problem,))
     rewriter = NodeRewriter(goal, Rules(settings.rules, goal.without_types), moves, repairs=repairs)
     with memory_for(None if repairs else _kind_of_run(goal, settings)) as memory:
-        ground = ground_of(model, source, goal, settings, memory.values, lenient=lenient)
+        ground = ground_of(model, source, goal, settings, memory.values)
         memo = Memo(memory, remembers=settings.memo)
         graph_pass = GraphPass(model, source, goal, ground, rewriter, memo, checks=settings.validate)
         try:
@@ -105,7 +103,7 @@ def run(
             problem = fit_ir_version(model, goal.runtime) or fit_ml_version(model, goal.runtime)
         released = release_initializers(model, old_ir)
     # Below IR version 4, inference does not read initializers that are not inputs, so it comes last.
-    problem = problem or _refuse_misfit(model, source, plan, rewriter, memo, settings, lenient=lenient)
+    problem = problem or _refuse_misfit(model, source, plan, rewriter, memo, settings)
     if problem:
         return replace(plan, refusals=(problem,), unmended=())
     notes = [*plan.notes, *filter(None, [released])]
@@ -138,8 +136,6 @@ def _refuse_misfit(
     rewriter: NodeRewriter,
     memo: Memo,
     settings: Settings,
-    *,
-    lenient: bool,
 ) -> Refusal | None:
     """Refuse the result if strict inference objects to it, and a rewrite may be the cause.
 
@@ -163,7 +159,7 @@ def _refuse_misfit(
         met = sorted(set[str]().union(*rewriter.tables.values()))
         in_doubt = next((op_type for op_type in met if _is_inferred_only_at(goal, op_type, opset)), "")
         hint = f"correct the types that the model states; at opset {opset} inference does not know {in_doubt}"
-    if not (in_doubt or own_rules) or (lenient and source.objection):
+    if not (in_doubt or own_rules):
         return None
     if not (reason := new_objection(source, Document.of_message(model))):
         return None
@@ -231,8 +227,6 @@ def ground_of(
     target: Target,
     settings: Settings,
     values: Values | None = None,
-    *,
-    lenient: bool = False,
 ) -> Ground:
     """The shared state of a run's scopes; arguments as for `run` and `Ground`."""
     assert target.opset is not None
@@ -240,7 +234,7 @@ def ground_of(
     ranks = settings.ranks or {}
     return Ground(
         Names(source),
-        inference_of(source, element_types, ranks, freezes_defaults=settings.freeze_defaults, lenient=lenient),
+        inference_of(source, element_types, ranks, freezes_defaults=settings.freeze_defaults),
         opset=target.opset,
         data_folder=folder_of(settings),
         freeze_defaults=settings.freeze_defaults,

@@ -15,10 +15,10 @@ from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TensorPro
 from reducelower.model.attributes import NAMING_TYPES
 from reducelower.model.calls import FunctionId, called_function, function_id, functions_of
 from reducelower.model.graph import bodies, subgraphs, walk
-from reducelower.model.schemas import DEFAULT_DOMAINS, plain_domain
+from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.text import one_line
 
-__all__ = ["find_call_defect", "find_defect", "find_missing_import"]
+__all__ = ["find_call_defect", "find_defect"]
 
 _ELEMENT_TYPE_FIELDS = ("data_type", "elem_type", "key_type")
 
@@ -49,16 +49,6 @@ def _objection(model: ModelProto) -> str:
         return f"the ONNX checker refuses it: {one_line(error)[:200]}"
     except Exception:  # it raises several types if it cannot read the model at all
         return ""
-    return ""
-
-
-def find_missing_import(model: ModelProto) -> str:
-    """Name a node of the main graph whose domain the model does not import; empty if there is none."""
-    imported = {plain_domain(entry.domain) for entry in model.opset_import}
-    for node in walk(model.graph.node):
-        if node.domain not in DEFAULT_DOMAINS and node.domain not in imported:
-            named = repr(node.name) if node.name else "without a name"
-            return f"its {node.op_type} {named} is of the domain {node.domain!r}, which the model does not import"
     return ""
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
 from copy import deepcopy
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto
 
@@ -20,7 +20,6 @@ from reducelower.model.value_info import state, stated_type, tensor_type
 from reducelower.scope.ground import GraphView, Ground
 from reducelower.types.known import LONGEST, Known, in_own_names
 from reducelower.types.sizes import numbers_of
-from reducelower.types.witnesses import Witnesses
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
@@ -35,8 +34,6 @@ class Described(NamedTuple):
     type: bytes
     number: int
 
-
-_Answer = TypeVar("_Answer")
 
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 
@@ -162,7 +159,7 @@ class GraphScope(GraphView):
 
     def type(self, name: str) -> TypeProto | None:
         """The type of a value, possibly without its rank; None if unknown."""
-        return self._checked(name, self.ground.resolver.type(name, self, may_lack_rank=True))
+        return self.ground.resolver.type(name, self, may_lack_rank=True)
 
     def type_bytes(self, name: str) -> bytes | None:
         """The serialized type of a value; None if unknown."""
@@ -176,28 +173,16 @@ class GraphScope(GraphView):
         stated = home.stated_type(name).element_type if tensor is None else tensor.data_type
         if stated:
             return stated  # the resolver would answer the same, in five times the time
-        resolved = self.ground.resolver.element_type(name, home)
-        if not resolved:
-            self.type(name)  # not a tensor, or unknown: then this checks the stated types
-        return resolved or None
+        return self.ground.resolver.element_type(name, home) or None
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor, with None for a size that is not a number; None if the rank is unknown."""
-        shape = self._checked(name, self.ground.resolver.shape(name, self))
+        shape = self.ground.resolver.shape(name, self)
         return None if shape is None else numbers_of(shape)
 
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor; None if unknown."""
-        return self._checked(name, self.ground.resolver.rank(name, self))
-
-    def _checked(self, name: str, answer: _Answer | None) -> _Answer | None:
-        """An answer of the resolver; if there is none, check whether wrong stated types are the reason."""
-        home = self.home(name)
-        is_typed = home.states(name) or home.tensor(name) is not None
-        self.ground.lacks_types = self.ground.lacks_types or not is_typed
-        if answer is None:
-            self.ground.source.check()
-        return answer
+        return self.ground.resolver.rank(name, self)
 
     def written_as(self, name: str) -> str:
         """See `Scope.written_as`."""
@@ -233,19 +218,7 @@ class GraphScope(GraphView):
 
     def known_of(self, names: tuple[str, ...]) -> tuple[Known, ...]:
         """See `known`; for several values, with atoms numbered in order of appearance."""
-        return in_own_names(map(self.known, names))[0]
-
-    def never_zero(self, names: tuple[str, ...]) -> frozenset[int]:
-        """The atoms (numbered as in `known_of`) that are not zero whenever the node that computes the last value is
-        of use; see `Scope.never_zero`."""
-        place = self.positions.get(names[-1])
-        if self.key or place is None:
-            return frozenset()
-        if self.ground.witnesses is None:
-            self.ground.witnesses = Witnesses(self.holder.node, self.known, self._output_names)
-        atoms = self.ground.witnesses.never_zero(place)
-        numbers = in_own_names(map(self.known, names))[1]
-        return frozenset(number for atom, number in numbers.items() if atom in atoms)
+        return in_own_names(map(self.known, names))
 
     # Questions about the surroundings
 

@@ -17,7 +17,6 @@ from reducelower.scope.values import Values, read_tensor
 from reducelower.types import Inference, Resolver
 from reducelower.types.known import Known
 from reducelower.types.model_graphs import KeyedGraph
-from reducelower.types.witnesses import Witnesses
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
@@ -41,9 +40,6 @@ class Ground:
         assumes_nonempty: whether no dimension is zero when the model runs.
         values: numbers of constant values, which other runs may share.
         frozen: names of initializers whose defaults were used as constants.
-        trusts_sizes: whether stated sizes were used where nodes leave them open.
-        lacks_types: whether a question was about a value whose type the model does not state.
-        witnesses: which sizes are not zero; None until a rule asks.
     """
 
     names: Names
@@ -56,25 +52,11 @@ class Ground:
     assumes_nonempty: bool = False
     values: Values = field(default_factory=Values)
     frozen: set[str] = field(default_factory=set)
-    trusts_sizes: bool = False
-    lacks_types: bool = False
-    witnesses: Witnesses | None = None
 
     @cached_property
     def resolver(self) -> Resolver:
         """Answers questions about values, with symbolic sizes."""
-        return self.source.resolver_of_run()
-
-    def check_what_was_trusted(self) -> None:
-        """Check the stated types if a run used stated sizes and lacked other types.
-
-        Exporters that omit types also state wrong ones.
-
-        Raises:
-            ContradictionError: a stated type contradicts what nodes compute.
-        """
-        if self.trusts_sizes and self.lacks_types:
-            self.source.check()
+        return self.source.resolver
 
     def clear_caches(self) -> None:
         """Clear the caches at the end of a run.
@@ -83,7 +65,6 @@ class Ground:
         """
         self.source.graphs.clear()
         self.__dict__.pop("resolver", None)
-        self.witnesses = None
 
 
 class GraphView(KeyedGraph):
@@ -163,10 +144,6 @@ class GraphView(KeyedGraph):
     def version(self, domain: str) -> int | None:
         """The opset version of a domain; None if unknown."""
         return super().version(domain) if domain else self.opset
-
-    def note_trusted(self, name: str) -> None:
-        """Note that the stated type of a value was used; for an input there is no other source."""
-        self.ground.trusts_sizes = self.ground.trusts_sizes or name not in self.inputs
 
     def known(self, name: str) -> Known:
         """See `Scope.known`."""

@@ -7,14 +7,13 @@ are the graphs of a model. `inference` resolves all values of a model.
 
 from reducelower.types.graphs import Graph, Held
 from reducelower.types.inference import Inference, infer, infer_strictly, inference_of
-from reducelower.types.known import ContradictionError, Known
+from reducelower.types.known import Known
 from reducelower.types.model_graphs import GraphKey, function_key
 from reducelower.types.resolver import Resolver
 from reducelower.types.sizes import Atoms, Polynomial, Size
 
 __all__ = [
     "Atoms",
-    "ContradictionError",
     "Graph",
     "GraphKey",
     "Held",

@@ -7,24 +7,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import NodeProto, TypeProto, helper
+from onnx import NodeProto, helper, numpy_helper
 
 from reducelower.arguments import LARGEST_RANK
 from reducelower.errors import RefusedError
 from reducelower.model.element_types import output_element_type
 from reducelower.model.schemas import plain_domain
-from reducelower.model.value_info import StatedType, may_be_of_one_shape
+from reducelower.model.value_info import StatedType
 from reducelower.types.borders import HOLDERS, Source, in_common, is_followed, sources_inside, sources_outside
 from reducelower.types.call import Call, UnknownError
 from reducelower.types.elements import ELEMENTS
 from reducelower.types.fold import SELECTING, evaluated, is_computable
 from reducelower.types.graphs import Graph, Held
-from reducelower.types.known import COUNTING, Constant, ContradictionError, Elements, Known, Question, Shape
+from reducelower.types.known import COUNTING, Constant, Elements, Known, Question, Shape
 from reducelower.types.neighbours import element_type_by_readers
 from reducelower.types.node_inference import NOTHING, Facts, NodeInference, can_infer
 from reducelower.types.ranks import listed, rank_rule
 from reducelower.types.shapes import ALIKE, SHAPES
-from reducelower.types.sizes import Atoms, of_text
+from reducelower.types.sizes import Atoms
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
@@ -81,14 +81,12 @@ class Answers:
     Attributes:
         ask: answers a question about a value of a graph or of an enclosing one.
         atoms: numbers new atoms.
-        objects: whether to raise if a graph states another shape than nodes yield.
     """
 
     ask: Callable[[Graph, Question, str], Any]
 
-    def __init__(self, atoms: Atoms, *, objects: bool) -> None:
+    def __init__(self, atoms: Atoms) -> None:
         self.atoms = atoms
-        self.objects = objects
         self._inference = NodeInference()
 
     def work_out(self, question: Question, home: Graph, name: str, value: ValueRecord) -> Any:
@@ -141,21 +139,8 @@ class Answers:
             return value.stated.container
         if made is None:
             return in_common("container", sources_outside(home, name), self.ask)  # type: ignore[no-any-return]
-        if not made.domain and made.node.op_type == "SequenceMap":
-            return self._mapped(value, home)
         container: bytes = in_common("container", self._sources_inside(value, home), self.ask)
         return container or self._inferred(value, home).container
-
-    def _mapped(self, value: ValueRecord, home: Graph) -> bytes:
-        """The type of an output of SequenceMap: a sequence of the output of its body."""
-        assert value.made is not None
-        for graph, names in home.inside(value.made.node):
-            element_type = self.ask(graph, "element_type", names[value.place])
-            if element_type:
-                sequence = TypeProto()
-                sequence.sequence_type.elem_type.tensor_type.elem_type = element_type
-                return sequence.SerializeToString()
-        return b""
 
     def _rank(self, home: Graph, name: str, value: ValueRecord) -> int | None:
         shape, rank = value.answers.get("shape"), None
@@ -168,8 +153,6 @@ class Answers:
         if rank is None:
             shape = self.ask(home, "shape", name)
             return None if shape is None else len(shape)
-        if self.objects and value.stated.sizes is not None and len(value.stated.sizes) != rank:
-            raise ContradictionError(f"{name!r} is stated to be of another rank than it has")
         return rank
 
     def _rank_of_output(self, value: ValueRecord, home: Graph) -> int | None:
@@ -192,12 +175,9 @@ class Answers:
             shape = in_common("shape", sources_outside(home, name), self.ask)
         if stated is None:
             return shape
-        if self.objects and shape is not None and not may_be_of_one_shape(shape, stated):
-            raise ContradictionError(f"{name!r} is stated to be of another shape than it has")
         if shape is not None and None not in shape:
             return shape
-        home.note_trusted(name)
-        sizes = tuple(of_text(size, self.atoms) if isinstance(size, str) else size for size in stated)
+        sizes = tuple(self.atoms(size) if isinstance(size, str) else size for size in stated)
         if shape is None or len(sizes) != len(shape):
             return sizes if shape is None else shape
         return tuple(other if size is None else size for size, other in zip(shape, sizes, strict=True))
@@ -297,7 +277,14 @@ class Answers:
         if not element_type and (container := self.ask(graph, "container", name)):
             return Facts(0, None, container)
         shape = self.ask(graph, "shape", name)
-        return Facts(element_type, shape, b"", self.ask(graph, "data", name))
+        return Facts(element_type, shape, b"", self.ask(graph, "data", name) or self._counted(graph, name))
+
+    def _counted(self, graph: Graph, name: str) -> bytes:
+        """A computed vector of numbers as a serialized tensor; empty for any other value."""
+        element_type, rank = self.ask(graph, "element_type", name), self.ask(graph, "rank", name)
+        may_count = element_type in COUNTING and rank is not None and rank < 2
+        counted = self._sizes_as_constant(graph, name) if may_count else None
+        return b"" if counted is None else numpy_helper.from_array(counted).SerializeToString()
 
 
 def _if_readable(graph: Graph, name: str) -> Array | None:

@@ -14,7 +14,7 @@ from onnx import TensorProto
 from reducelower.model.numbers import value_of_tensor
 from reducelower.types.call import Call, UnknownError
 from reducelower.types.known import LONGEST, Elements
-from reducelower.types.sizes import Size, is_never_negative, is_positive, over, quotient
+from reducelower.types.sizes import Size, is_positive, quotient
 
 __all__ = ["ELEMENTS"]
 
@@ -51,23 +51,8 @@ def _concatenated_elements(call: Call) -> Elements:
 _Number: TypeAlias = "Callable[[Call, Size, Size], Size | None]"
 
 
-def _remainder(call: Call, left: Size, right: Size) -> Size | None:
-    if isinstance(left, int) and isinstance(right, int) and right > 0 <= left:
-        return left % right
-    if over(left, right) is not None:
-        return 0
-    return call.atom(("Mod", left, right)) if is_never_negative(left) and is_never_negative(right) else None
-
-
-def _extreme(name: str, pick: Callable[[int, int], int]) -> _Number:
-    def of(call: Call, left: Size, right: Size) -> Size | None:
-        if left == right:
-            return left
-        if isinstance(left, int) and isinstance(right, int):
-            return pick(left, right)
-        return call.atom((name, left, right)) if is_never_negative(left) and is_never_negative(right) else None
-
-    return of
+def _remainder(call: Call, left: Size, right: Size) -> int | None:
+    return left % right if isinstance(left, int) and isinstance(right, int) and right > 0 <= left else None
 
 
 def _equal(call: Call, left: Size, right: Size) -> Size | None:
@@ -126,14 +111,6 @@ def _filled(call: Call) -> Elements:
     return (int(number.reshape(-1)[0]),) * length
 
 
-def _expanded(call: Call) -> Elements:
-    (only,) = call.elements(0) if len(call.elements(0)) == 1 else (None,)
-    (length,) = call.elements(1) if len(call.elements(1)) == 1 else (None,)
-    if only is None or not isinstance(length, int) or not 0 <= length <= LONGEST:
-        raise UnknownError
-    return (only,) * length
-
-
 def _total(call: Call) -> Elements:
     elements = [each for each in call.elements(0) if each is not None]
     if len(elements) < len(call.elements(0)) or call.rank(0) != 1 or call.attribute("noop_with_empty_axes", 0):
@@ -152,13 +129,9 @@ ELEMENTS: Mapping[str, Callable[[Call], Elements]] = {
     "ConstantOfShape": _filled,
     "Div": _pairwise(lambda call, left, right: quotient(left, right, call.atom)),
     "Equal": _pairwise(_equal),
-    "Expand": _expanded,
     "Gather": _gathered_elements,
-    "Max": _pairwise(_extreme("Max", max)),
-    "Min": _pairwise(_extreme("Min", min)),
     "Mod": _pairwise(_remainder),
     "Mul": _pairwise(lambda call, left, right: left * right),
-    "Neg": lambda call: tuple(None if each is None else -each for each in call.elements(0)),
     "Shape": lambda call: call.shape(0)[call.part()],
     "Size": lambda call: (prod(call.shape(0)),),
     "Slice": _sliced_elements,

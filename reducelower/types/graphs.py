@@ -211,9 +211,6 @@ class Graph:
             return ()
         return [(self.node, self.around, self.inputs[name])]
 
-    def note_trusted(self, name: str) -> None:
-        """Note that the stated type of a value was used."""
-
     def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
         """The subgraphs of a node, or the body of the function it calls, each with the names of its outputs."""
         return [(Graph(graph, self, node), [value.name for value in graph.output]) for _, _, graph in subgraphs(node)]

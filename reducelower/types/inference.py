@@ -6,15 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, shape_inference
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
 
 from reducelower.model.graph import may_hold_graphs
 from reducelower.model.inference import protected
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.model.skeleton import skeleton
-from reducelower.model.text import one_line
 from reducelower.model.value_info import NOTHING_STATED, stated_type
-from reducelower.types.known import ContradictionError, Known
+from reducelower.types.known import Known
 from reducelower.types.model_graphs import GraphKey, ModelGraphs
 from reducelower.types.resolver import Resolver
 
@@ -35,8 +33,6 @@ class Inference:
         ranks: Mapping[str, int] | None = None,
         *,
         freezes_defaults: bool = False,
-        lenient: bool = True,
-        keeps_answers: bool = False,
     ) -> None:
         """Prepare inference, without reading the model yet.
 
@@ -45,21 +41,21 @@ class Inference:
             element_types: element types that the user declared, by name.
             ranks: ranks that the user declared, by name.
             freezes_defaults: whether types may follow from the default values of inputs.
-            lenient: whether to ignore stated types that contradict the nodes, instead of raising.
-            keeps_answers: whether all runs share one resolver.
         """
         self._source = source
         self._element_types = element_types or {}
         self._ranks = ranks or {}
         self._freezes_defaults = freezes_defaults
-        self.is_lenient = lenient
-        self._of_runs = Resolver(objects=not lenient) if keeps_answers else None
-        self._objection: str | None = None
 
     @cached_property
     def graphs(self) -> ModelGraphs:
         """The graphs of the model, before any rewrite, by their keys."""
         return ModelGraphs(self._source(), self._element_types, self._ranks, freezes_defaults=self._freezes_defaults)
+
+    @cached_property
+    def resolver(self) -> Resolver:
+        """Answers all questions."""
+        return Resolver()
 
     def holder(self, key: GraphKey) -> GraphProto | FunctionProto:
         """The graph or function body at a key, before any rewrite."""
@@ -67,15 +63,15 @@ class Inference:
 
     def type(self, key: GraphKey, name: str) -> TypeProto | None:
         """The type of a value of the graph at a key, possibly without its rank; None if unknown."""
-        return self._resolver.type(name, self.graphs.graph(key), may_lack_rank=True)
+        return self.resolver.type(name, self.graphs.graph(key), may_lack_rank=True)
 
     def known(self, key: GraphKey, name: str) -> Known:
         """All facts about a value of the graph at a key."""
-        return self._resolver.known(name, self.graphs.graph(key))
+        return self.resolver.known(name, self.graphs.graph(key))
 
     def constant(self, key: GraphKey, name: str) -> Array | None:
         """See `Resolver.constant`, for a value of the graph at a key."""
-        return self._resolver.constant(name, self.graphs.graph(key))
+        return self.resolver.constant(name, self.graphs.graph(key))
 
     def never_taken(self, key: GraphKey, node: NodeProto) -> str:
         """The branch that an If in the graph at a key never takes; empty unless constants and known sizes determine its
@@ -92,35 +88,6 @@ class Inference:
         types = {name: self.type(key, name) for name in (*graph.inputs, *graph.positions)}
         return {name: each for name, each in types.items() if each is not None}
 
-    @cached_property
-    def _resolver(self) -> Resolver:
-        return Resolver(objects=not self.is_lenient)
-
-    def resolver_of_run(self) -> Resolver:
-        """The resolver of a run: its own, or the one that all runs share.
-
-        Working out an answer notes which stated types it trusts, and a shared answer does not: only plans share them.
-        """
-        return Resolver(objects=not self.is_lenient) if self._of_runs is None else self._of_runs
-
-    def check(self) -> None:
-        """Check all stated types of the model, once, unless contradictions are ignored.
-
-        Raises:
-            ContradictionError: strict shape inference objects to it.
-        """
-        if self.is_lenient:
-            return
-        if self._objection is None:
-            try:
-                protected.infer_shapes(skeleton(self._source()), strict_mode=True)
-                self._objection = ""
-            except Exception as error:
-                # Inference may be unable to read the model. Then a node that needs a type is refused by itself.
-                self._objection = one_line(error) if isinstance(error, shape_inference.InferenceError) else ""
-        if self._objection:
-            raise ContradictionError(self._objection)
-
 
 def inference_of(
     document: Document,
@@ -128,17 +95,14 @@ def inference_of(
     ranks: Mapping[str, int],
     *,
     freezes_defaults: bool,
-    lenient: bool,
 ) -> Inference:
     """The types of a document, for one attempt; arguments as of `Inference`."""
-    made = partial(
-        Inference, element_types=element_types, ranks=ranks, freezes_defaults=freezes_defaults, lenient=lenient
-    )
+    made = partial(Inference, element_types=element_types, ranks=ranks, freezes_defaults=freezes_defaults)
     if not document.shares_types:
         return made(lambda: document.message)
     message = document.message  # not the document, which keeps the shared inference
-    key = frozenset(element_types.items()), frozenset(ranks.items()), freezes_defaults, lenient
-    return document.shared(key, lambda: made(lambda: message, keeps_answers=True))
+    key = frozenset(element_types.items()), frozenset(ranks.items()), freezes_defaults
+    return document.shared(key, lambda: made(lambda: message))
 
 
 def infer(model: ModelProto) -> ModelProto:

@@ -19,13 +19,8 @@ from reducelower.types.sizes import Polynomial
 
 __all__ = ["NOTHING", "Facts", "NodeInference", "can_infer"]
 
-_TAKES_NAMES_FOR_ZERO = frozenset({"Attention"})
-"""Operators for which onnx's inference takes a named size for zero (seen with onnx 1.23)."""
-
-
-_PAST, _SCORES = 4, 3
-"""An input and an output of Attention: onnx's inference counts scores of the present keys only, and forgets those of
-the past keys (seen with onnx 1.23)."""
+_INFERRED_WRONGLY = frozenset({"Attention"})
+"""Operators for which onnx's inference takes a named size for zero, and forgets the past keys (seen with onnx 1.23)."""
 
 
 class Facts(NamedTuple):
@@ -49,7 +44,9 @@ NOTHING = Facts()
 
 def can_infer(node: NodeProto, domain: str, version: int) -> bool:
     """Whether onnx's inference can infer the outputs of a node at that version of its domain."""
-    if any(each.ref_attr_name or each.HasField("g") for each in node.attribute) or may_crash(node, node.input):
+    if node.op_type in _INFERRED_WRONGLY or may_crash(node, node.input):
+        return False
+    if any(each.ref_attr_name or each.HasField("g") for each in node.attribute):
         return False
     return schema_in_force(node.op_type, version, domain) is not None
 
@@ -64,16 +61,13 @@ class NodeInference:
 
     def infer(self, node: NodeProto, domain: str, version: int, inputs: Sequence[Facts | None]) -> Sequence[Facts]:
         """The facts about each output of a node for which `can_infer` holds, by the facts about its inputs."""
-        unknown = [NOTHING] * len(node.output)
-        if node.op_type in _TAKES_NAMES_FOR_ZERO and not all(map(_has_numbers, inputs)):
-            return unknown
         attributes = b"".join([each.SerializeToString() for each in node.attribute])
         key = (node.op_type, domain, version, attributes, tuple(map(bool, node.output)), *inputs)
         if key not in self._outputs:
             schema = schema_in_force(node.op_type, version, domain)
             imported = OperatorSetIdProto(domain=domain, version=version)
             outputs = None if schema is None else self._run(node, schema, inputs, imported)
-            self._outputs[key] = outputs or unknown
+            self._outputs[key] = outputs or [NOTHING] * len(node.output)
         return self._outputs[key]
 
     def _run(
@@ -92,8 +86,6 @@ class NodeInference:
         except Exception:
             # It raises several types if the node is invalid. Judging nodes is done elsewhere.
             return None
-        if node.op_type == "Attention" and any(node.input[_PAST : _PAST + 1]):
-            outputs = {name: each for name, each in outputs.items() if name not in node.output[_SCORES:]}
         has_types = all(each.element_type or each.container for each in by_name.values())
         return [self._decoded(outputs[name], has_types) if name in outputs else NOTHING for name in node.output]
 
@@ -127,8 +119,3 @@ class NodeInference:
             dim.dim_value if size_of(dim) is not None else self._sizes.get(dim.dim_param) for dim in tensor.shape.dim
         )
         return Facts(element_type, tuple(sizes))
-
-
-def _has_numbers(facts: Facts | None) -> bool:
-    shape = None if facts is None else facts.shape
-    return shape is None or all(isinstance(size, int) for size in shape)

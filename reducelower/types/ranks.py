@@ -38,10 +38,10 @@ def _reduced(call: Call) -> int:
 RANKS: Mapping[str, RankOf] = {
     **dict.fromkeys(
         (
-            *SAME_SHAPE, "AveragePool", "CenterCropPad", "Conv", "ConvInteger", "ConvTranspose", "DFT", "DepthToSpace",
-            "DequantizeLinear", "GlobalAveragePool", "GlobalMaxPool", "LpPool", "MaxPool", "MaxUnpool", "Pad",
-            "QLinearConv", "Resize", "Slice", "SpaceToDepth", "Split", "StringNormalizer", "Tile", "TopK", "Transpose",
-            "Upsample",
+            *SAME_SHAPE, "Attention", "AveragePool", "CenterCropPad", "Conv", "ConvInteger", "ConvTranspose", "DFT",
+            "DepthToSpace", "DequantizeLinear", "GlobalAveragePool", "GlobalMaxPool", "LpPool", "MaxPool", "MaxUnpool",
+            "Pad", "QLinearConv", "Resize", "Slice", "SpaceToDepth", "Split", "StringNormalizer", "Tile", "TopK",
+            "Transpose", "Upsample",
         ),
         lambda call: call.rank(0),
     ),
@@ -64,14 +64,6 @@ RANKS: Mapping[str, RankOf] = {
     "Unsqueeze": lambda call: call.rank(0) + call.count_of_axes(),
 }  # fmt: skip
 """The rank of the first output, by operator."""
-
-
-ML_RANKS: Mapping[str, RankOf] = {
-    **dict.fromkeys(("LinearRegressor", "SVMRegressor", "TreeEnsemble", "TreeEnsembleRegressor"), lambda call: 2),
-    "FeatureVectorizer": lambda call: 2,
-    "OneHotEncoder": lambda call: call.rank(0) + 1,
-}
-"""As RANKS, for operators of `ai.onnx.ml` whose schemas infer no rank: one row per example, even if there is one."""
 
 
 def _like(index: int) -> RankOf:
@@ -186,7 +178,5 @@ def rank_rule(node: NodeProto, place: int, opset: int) -> RankOf | None:
     output = listed(node, place, opset)
     if output is not None:
         return output.rank
-    return _RANKS.get(node.domain, {}).get(node.op_type) if place == 0 or node.op_type in ALIKE else None
-
-
-_RANKS: Mapping[str, Mapping[str, RankOf]] = {"": RANKS, "ai.onnx": RANKS, "ai.onnx.ml": ML_RANKS}
+    is_first = place == 0 or node.op_type in ALIKE
+    return RANKS.get(node.op_type) if is_first and node.domain in DEFAULT_DOMAINS else None

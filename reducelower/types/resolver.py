@@ -43,23 +43,14 @@ class _FirstError(Exception):
 class Resolver(Answers):
     """Resolves facts about the values of one model."""
 
-    def __init__(self, atoms: Atoms | None = None, *, objects: bool = False) -> None:
-        """Start with nothing.
-
-        Args:
-            atoms: numbers new atoms.
-            objects: whether to raise if a stated shape contradicts the nodes.
-        """
-        super().__init__(atoms or Atoms(), objects=objects)
+    def __init__(self, atoms: Atoms | None = None) -> None:
+        """Start with nothing; `atoms` numbers new atoms."""
+        super().__init__(atoms or Atoms())
         self._values: dict[tuple[Hashable, str], ValueRecord] = {}
         self._depth = 0
 
     def known(self, name: str, graph: Graph) -> Known:
-        """All that is known about a value.
-
-        Raises:
-            ContradictionError: the stated type of it, or of a value it depends on, contradicts the nodes.
-        """
+        """All that is known about a value."""
         shape = self.ask(graph, "shape", name)
         return Known(self.ask(graph, "element_type", name), shape, self.ask(graph, "elements", name))
 

@@ -14,7 +14,7 @@ from math import prod
 from reducelower.model.schemas import REDUCTIONS
 from reducelower.types.call import Call, UnknownError
 from reducelower.types.known import Elements, Shape
-from reducelower.types.sizes import Size, is_never_negative, numbers_of, over, quotient
+from reducelower.types.sizes import Size, is_never_negative, over
 
 __all__ = ["ALIKE", "BROADCASTING", "SAME_SHAPE", "SHAPES", "broadcast"]
 
@@ -127,11 +127,6 @@ def _from_front(axes: Sequence[int], rank: int) -> frozenset[int]:
     return positive
 
 
-def _flattened(call: Call) -> Shape:
-    sizes, axis = call.shape(0), int(call.attribute("axis", 1))
-    return prod(sizes[:axis]), prod(sizes[axis:])
-
-
 def _concatenated(call: Call) -> Shape:
     shapes = [call.shape(index) for index in range(len(call.node.input))]
     at = call.axis()
@@ -159,83 +154,6 @@ def _sliced(call: Call) -> Shape:
     return tuple(result)
 
 
-def _window(call: Call) -> Shape:
-    """Convolution and pooling: the number of windows that fit along each axis."""
-    data, sizes = call.shape(0), call.attribute("kernel_shape")
-    is_convolution = call.node.op_type.startswith("Conv")
-    if sizes is None:
-        sizes = numbers_of(call.shape(1)[2:])
-    count = len(sizes)
-    if None in sizes or len(data) != count + 2 or call.attribute("ceil_mode", 0):
-        raise UnknownError
-    pads = call.attribute("pads") or [0] * 2 * count
-    if call.attribute("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
-        raise UnknownError
-    strides, dilations = (call.attribute(name) or [1] * count for name in ("strides", "dilations"))
-    result = [data[0], call.shape(1)[0] if is_convolution else data[1]]
-    for axis, size in enumerate(sizes):
-        spare = data[axis + 2] + (pads[axis] + pads[axis + count] - dilations[axis] * (size - 1) - 1)
-        steps = quotient(spare, strides[axis], call.atom)
-        if steps is None:
-            raise UnknownError
-        result.append(steps + 1)
-    return tuple(result)
-
-
-def _padded(call: Call) -> Shape:
-    shape, pads = call.shape(0), call.ints("pads", 1)
-    if call.has(3) or len(pads) != 2 * len(shape):
-        raise UnknownError
-    return tuple(size + (pads[axis] + pads[axis + len(shape)]) for axis, size in enumerate(shape))
-
-
-def _resized(call: Call) -> Shape:
-    if (
-        not call.has(3)
-        or call.attribute("axes") is not None
-        or call.attribute("keep_aspect_ratio_policy", "stretch") != "stretch"
-    ):
-        raise UnknownError
-    return call.elements(3)
-
-
-def _attended(call: Call) -> Shape:
-    query, value = call.shape(0), call.shape(2)
-    if len(query) == 4:
-        return (*query[:3], value[3])
-    heads, of_values = (int(call.attribute(name)) for name in ("q_num_heads", "kv_num_heads"))
-    width = over(value[2], of_values)
-    return (*query[:2], None if width is None else width * heads)
-
-
-def _split_in_equal_parts(call: Call) -> Shape:
-    """Only if all outputs have one size: there are as many parts as outputs, and their number divides the axis."""
-    shape, axis = call.shape(0), call.axis()
-    count = int(call.attribute("num_outputs", len(call.node.output)))
-    part = over(shape[axis], count)
-    if part is None or call.has(1) or call.attribute("split") is not None or count != len(call.node.output):
-        raise UnknownError
-    return (*shape[:axis], part, *shape[axis + 1 :])
-
-
-def _most(call: Call) -> Shape:
-    shape, axis = call.shape(0), call.axis(-1)
-    return (*shape[:axis], *call.elements(1), *shape[axis + 1 :])
-
-
-def _ranged(call: Call) -> Shape:
-    (start,), (limit,), (step,) = (call.elements(index) for index in range(3))
-    if start != 0 or step != 1 or limit is None or not is_never_negative(limit):
-        raise UnknownError
-    return (limit,)
-
-
-def _tiled(call: Call) -> Shape:
-    return tuple(
-        None if count is None else size * count for size, count in zip(call.shape(0), call.elements(1), strict=True)
-    )
-
-
 SAME_SHAPE = (
     "Abs", "BatchNormalization", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Cos", "CumSum", "Dropout", "Elu", "Erf",
     "Exp", "Floor", "Gelu", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "Identity",
@@ -258,26 +176,16 @@ ALIKE = frozenset({"Split", "TopK"})
 SHAPES: Mapping[str, Callable[[Call], Shape]] = {
     **dict.fromkeys(SAME_SHAPE, lambda call: call.shape(0)),
     **dict.fromkeys(BROADCASTING, _broadcast),
-    "Attention": _attended,
-    **dict.fromkeys(("AveragePool", "Conv", "LpPool", "MaxPool"), _window),
     "Concat": _concatenated,
     "ConstantOfShape": lambda call: call.elements(0),
     "Expand": lambda call: broadcast(call.shape(0), call.elements(1)),
-    "Flatten": _flattened,
     "Gather": _gathered,
     "MatMul": _multiplied,
-    "Pad": _padded,
-    "Range": _ranged,
     **dict.fromkeys(REDUCTIONS, _reduced),
     "Reshape": _reshaped,
-    "Resize": _resized,
     "Shape": lambda call: (len(range(call.rank(0))[call.part()]),),
-    "Size": lambda call: (),
     "Slice": _sliced,
-    "Split": _split_in_equal_parts,
     "Squeeze": _squeezed,
-    "Tile": _tiled,
-    "TopK": _most,
     "Transpose": _transposed,
     "Unsqueeze": _unsqueezed,
 }

@@ -6,15 +6,10 @@ polynomials are. A size without atoms is an `int`.
 
 from __future__ import annotations
 
-import ast
-import operator
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import product
 from typing import TypeAlias
-
-from reducelower.model.text import expression
 
 __all__ = [
     "Atoms",
@@ -24,7 +19,6 @@ __all__ = [
     "is_positive",
     "makes_zero",
     "numbers_of",
-    "of_text",
     "over",
     "quotient",
 ]
@@ -161,11 +155,11 @@ def is_never_negative(size: Size) -> bool:
     return size >= 0 if isinstance(size, int) else all(coefficient > 0 for _, coefficient in size.terms)
 
 
-def is_positive(size: Size, positive: Collection[int] = ()) -> bool:
-    """Whether a size is positive for all values of its atoms, if those in `positive` are not zero."""
+def is_positive(size: Size) -> bool:
+    """Whether a size is positive for all values of its atoms, which may be zero."""
     if isinstance(size, int) or not is_never_negative(size):
         return isinstance(size, int) and size > 0
-    return any(all(atom in positive for atom in monomial) for monomial, _ in size.terms)
+    return any(not monomial for monomial, _ in size.terms)
 
 
 def makes_zero(one: Size, other: Size) -> bool:
@@ -191,66 +185,4 @@ def quotient(left: Size, right: Size, atom: Callable[[Hashable], Size]) -> Size 
     exact = over(left, right)
     if exact is not None:
         return exact
-    least = _least(left)
-    is_rounded_up = isinstance(right, int) and least is not None and -right < least
-    is_positive_or_zero = (is_never_negative(left) and is_never_negative(right)) or is_rounded_up
-    return atom(("Div", left, right)) if is_positive_or_zero else None
-
-
-def _least(size: Size) -> int | None:
-    """A lower bound of a size; None if an atom has a negative coefficient."""
-    terms = _terms(size)
-    if any(coefficient < 0 for monomial, coefficient in terms if monomial):
-        return None
-    return next((coefficient for monomial, coefficient in terms if not monomial), 0)
-
-
-def of_text(text: str, atom: Callable[[Hashable], Size]) -> Size:
-    """The size that a name in a model stands for: exporters also write expressions, such as ``(s33 - 1)//2 + 1``.
-
-    Any other text is one name. `atom` returns the size for a name.
-    """
-    if text.isidentifier():
-        return atom(text)
-    parsed = _parsed(text) if " - " in text or "-" not in text else None
-    size = None if parsed is None else _evaluated(parsed, atom)
-    return atom(text) if size is None else size
-
-
-@cache
-def _parsed(text: str) -> ast.expr | None:
-    try:
-        return expression(text)
-    except (SyntaxError, ValueError):
-        return None
-
-
-def _evaluated(node: ast.expr, atom: Callable[[Hashable], Size]) -> Size | None:
-    if isinstance(node, ast.Name):
-        return atom(node.id)
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        return node.value
-    if not isinstance(node, ast.BinOp):
-        return None
-    left, right = _evaluated(node.left, atom), _evaluated(node.right, atom)
-    if left is None or right is None:
-        return None
-    of_numbers = _OF_NUMBERS.get(type(node.op))
-    if of_numbers is not None and isinstance(left, int) and isinstance(right, int) and right:
-        return of_numbers(left, right)
-    if isinstance(node.op, ast.FloorDiv):
-        return quotient(left, right, atom)
-    combine = _OPERATIONS.get(type(node.op))
-    return None if combine is None else combine(left, right)
-
-
-_OPERATIONS: Mapping[type[ast.operator], Callable[[Size, Size], Size]] = {
-    ast.Add: operator.add,
-    ast.Mult: operator.mul,
-    ast.Sub: operator.sub,
-}
-
-_OF_NUMBERS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
+    return atom(("Div", left, right)) if is_never_negative(left) and is_never_negative(right) else None

@@ -10,7 +10,6 @@ import pytest
 from onnx import ModelProto, TensorProto, checker, parser
 
 import reducelower
-from reducelower import ConversionError
 from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
 from reducelower.model.inference import protected
@@ -128,19 +127,3 @@ def test_a_value_made_of_itself_has_none() -> None:
     given = model("(float[2] x) => (float[n] y) { y = Relu (x)  a = Add (x, b)  b = Neg (a) }", 13, 7)
     scope = scope_of(given)
     assert [rank_of(name, scope) for name in ("a", "b", "y")] == [None, None, 1]
-
-
-@pytest.mark.parametrize("stated", ["float[6] b", "float[2,3,1] b"])
-def test_a_rank_that_was_taken_as_stated_is_looked_into_where_others_are_left_out(stated: str) -> None:
-    """Exporters that leave some types out leave wrong ones in; a model that states all is taken at its word."""
-    nodes = "b = Relu (x)  y = ReduceMax <axes = [-1]> (b)  c = Neg (x)  z = ReduceMin <axes = [-1]> (c)"
-    given = model(f"(float[2,3] x) => (float[p,q] y, float[r,s] z) <{stated}> {{ {nodes} }}", 11, 5)
-    x = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
-    try:
-        converted = reducelower.convert_version(given, 10)
-    except ConversionError:
-        return
-    checker.check_model(converted, full_check=True)
-    y, z = yields(converted, {"x": x})
-    np.testing.assert_array_equal(y, np.maximum(x, 0).max(-1, keepdims=True))
-    np.testing.assert_array_equal(z, (-x).min(-1, keepdims=True))

@@ -173,8 +173,7 @@ def test_attempts_that_only_need_the_plan_share_what_is_worked_out() -> None:
     document = Document.of_message(cases()[0].model)
 
     def asked(of: Document) -> Resolver:
-        found = inference_of(of, {}, {}, freezes_defaults=False, lenient=False)
-        return found.resolver_of_run()
+        return inference_of(of, {}, {}, freezes_defaults=False).resolver
 
     trials = document.for_trials()
     assert asked(trials) is asked(trials)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from onnx import ModelProto, TensorShapeProto
@@ -22,7 +21,6 @@ from reducelower.model.graph import function_path, graphs
 from reducelower.model.value_info import clear_sizes_below_zero
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
-from reducelower.types import ContradictionError
 
 __all__ = ["Attempt", "attempt"]
 
@@ -51,11 +49,11 @@ def attempt(
     After a change, those before it follow again.
 
     Raises:
-        ContradictionError: the types that the model states contradict what its nodes yield, and dropping those of inner
-            values does not help.
         ValueError: the target is invalid.
     """
-    tried = _without_stale(source, target, settings, report=report)
+    model = source.copy()
+    plan = run(model, source, target, settings, report=report)
+    tried = Attempt(source, Document.of_message(model), plan)
     changes = _CHANGES if changes is None else changes
     for count, change in enumerate(changes, 1):
         changed = change(tried, settings) if tried.plan.refusals or change not in _FOR_REFUSALS else None
@@ -69,41 +67,6 @@ def attempt(
                 plan = in_terms_of_source(again.plan, source.message, changed.document.message, changed.inner)
                 tried = Attempt(source, again.made, replace(plan, notes=(*changed.done, *plan.notes)))
     return tried
-
-
-def _without_stale(source: Document, target: Target, settings: Settings, *, report: bool) -> Attempt:
-    """One run; if stated types contradict inference, a second run without them."""
-    model = source.copy()
-    try:
-        plan = run(model, source, target, settings, report=report)
-        return Attempt(source, Document.of_message(model), plan)
-    except ContradictionError:
-        agreed = source.shared("agreed", partial(_agreed, source))
-        if agreed is None:
-            raise
-    stated, done, is_lenient = agreed
-    model = stated.copy()
-    plan = run(model, stated, target, settings, report=report, lenient=is_lenient)
-    return Attempt(source, Document.of_message(model), replace(plan, notes=(*done, *plan.notes)))
-
-
-def _agreed(source: Document) -> tuple[Document, Sequence[str], bool] | None:
-    """A model whose stated types agree with inference, what was dropped, and whether to ignore contradictions left.
-
-    None if repair mends more.
-    """
-    from reducelower.legalization.repair import mends_more
-    from reducelower.legalization.whole.stated_types import drop_stale, inferred_afresh
-
-    inferred = inferred_afresh(source.message)
-    mended = drop_stale(source.message, inferred)
-    # The checker wants one rank for the output of an If and both branches, even if the branch taken has another.
-    is_valid = not source.objection
-    if not mended.done and not is_valid and mends_more(source.message, inferred):
-        return None
-    # If there is nothing to drop, inference does not object to stated types; keep the model as it is.
-    stated = source.with_message(mended.model) if mended.done else source
-    return stated, tuple(mended.done), is_valid or not mended.done
 
 
 # The changes

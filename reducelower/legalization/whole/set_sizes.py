@@ -6,7 +6,8 @@ Exporters also name sizes after other sizes, such as ``2*seq``. If all names in 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 
 from onnx import ModelProto, TypeProto, numpy_helper
@@ -22,7 +23,6 @@ from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.text import expression
 from reducelower.options import Settings, Target
 from reducelower.scope.graph import GraphScope
-from reducelower.types.sizes import Atoms, of_text
 
 __all__ = ["names_of_sizes", "refuse_unknown", "with_sizes"]
 
@@ -81,9 +81,34 @@ def _names(size: str) -> set[str]:
 
 def _size(name: str, sizes: Mapping[str, int]) -> int | None:
     """The number for a named size or a calculation with named sizes; None if a name in it is not set."""
-    atoms = Atoms()
-    size = of_text(name, lambda key: sizes[key] if isinstance(key, str) and key in sizes else atoms(key))
-    return size if isinstance(size, int) and size >= 0 else None
+    if name in sizes:
+        return sizes[name]
+    try:
+        size = _calculated(expression(name), sizes)
+    except (SyntaxError, ValueError, RecursionError, ZeroDivisionError):
+        return None
+    return size if size is not None and size >= 0 else None
+
+
+_OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Mult: operator.mul,
+    ast.Sub: operator.sub,
+}
+
+
+def _calculated(node: ast.expr, sizes: Mapping[str, int]) -> int | None:
+    if isinstance(node, ast.Name):
+        return sizes.get(node.id)
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    operation = _OPERATIONS.get(type(node.op)) if isinstance(node, ast.BinOp) else None
+    if operation is None or not isinstance(node, ast.BinOp):
+        return None
+    left, right = _calculated(node.left, sizes), _calculated(node.right, sizes)
+    return None if left is None or right is None else operation(left, right)
 
 
 def _fold(document: Document, settings: Settings) -> None:

@@ -19,9 +19,7 @@ __all__ = [
     "correct_stated",
     "drop_shapes_in_loops",
     "drop_stale",
-    "inferred_afresh",
     "listed",
-    "wrong_outputs",
 ]
 
 _MOST_NAMES = 5
@@ -40,15 +38,14 @@ class Repaired:
     done: tuple[str, ...]
 
 
-def drop_stale(model: ModelProto, inferred: GraphProto | None = None) -> Repaired:
+def drop_stale(model: ModelProto) -> Repaired:
     """A model without stated types of inner values that contradict inference, and sentences that say what was done.
 
-    Runtimes do not read these types. If there are none, the model itself is returned, not a copy. `inferred` is the
-    result of `inferred_afresh`, if the caller has it.
+    Runtimes do not read these types. If there are none, the model itself is returned, not a copy.
     """
-    inferred = inferred_afresh(model) if inferred is None else inferred
+    inferred = _inferred_afresh(model)
     pairs = [*_graphs_of(model.graph, inferred)]
-    if not any(_stale(graph, types) for graph, types in pairs) and not any(wrong_outputs(*pair) for pair in pairs[1:]):
+    if not any(_stale(graph, types) for graph, types in pairs) and not any(_wrong_outputs(*pair) for pair in pairs[1:]):
         return Repaired(model, ())
     mended = ModelProto()
     mended.CopyFrom(model)
@@ -73,7 +70,7 @@ def drop_shapes_in_loops(model: ModelProto) -> Iterator[str]:
 
 def correct_stated(model: ModelProto) -> Iterator[str]:
     """Drop stated types of inner values that contradict inference without them; correct those of outputs."""
-    afresh = inferred_afresh(model)
+    afresh = _inferred_afresh(model)
     yield from _drop(model, afresh)
     yield from _correct([*_graphs_of(model.graph, afresh)])
     left_out = [*_untyped_outputs(model.graph, _types(afresh))]
@@ -88,7 +85,7 @@ def correct_stated(model: ModelProto) -> Iterator[str]:
 
 def _correct(pairs: Iterable[tuple[GraphProto, GraphProto]]) -> Iterator[str]:
     """Correct the stated output types that contradict inference."""
-    wrong = [item for graph, inferred_graph in pairs for item in wrong_outputs(graph, inferred_graph)]
+    wrong = [item for graph, inferred_graph in pairs for item in _wrong_outputs(graph, inferred_graph)]
     for value, inferred in wrong:
         value.type.CopyFrom(inferred)
     if wrong:
@@ -96,7 +93,7 @@ def _correct(pairs: Iterable[tuple[GraphProto, GraphProto]]) -> Iterator[str]:
         yield f"corrected the types it states of its outputs {names}, which are not what its nodes yield"
 
 
-def wrong_outputs(graph: GraphProto, inferred_graph: GraphProto) -> list[tuple[ValueInfoProto, TypeProto]]:
+def _wrong_outputs(graph: GraphProto, inferred_graph: GraphProto) -> list[tuple[ValueInfoProto, TypeProto]]:
     """Outputs whose stated types contradict inference, each with the inferred type."""
     types = _types(inferred_graph)
     values = ((value, types.get(value.name)) for value in graph.output)
@@ -130,7 +127,7 @@ def _drop(model: ModelProto, afresh: GraphProto) -> Iterator[str]:
         yield f"dropped the types it states of the initializers {listed(of_initializers)}, which hold something else"
 
 
-def inferred_afresh(model: ModelProto) -> GraphProto:
+def _inferred_afresh(model: ModelProto) -> GraphProto:
     """The main graph with types inferred after all stated types of computed values were dropped."""
     bare = skeleton(model)
     _drop_types(bare.graph)

@@ -13,7 +13,7 @@ from reducelower.model.graph import subgraphs, walk
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.skeleton import skeleton
 from reducelower.model.value_info import sizes
-from reducelower.types import ContradictionError, infer
+from reducelower.types import infer
 
 __all__ = ["A_SHAPE", "as_fed", "evaluator_bytes", "inferred", "shape_key"]
 
@@ -32,7 +32,7 @@ def inferred(model: ModelProto, feeds: Mapping[str, Any]) -> GraphProto | None:
         if all((shape := shapes.get(name)) is not None and None not in shape for name in computed):
             return graph
         return infer(fed).graph
-    except (ContradictionError, shape_inference.InferenceError):
+    except shape_inference.InferenceError:
         return None
 
 
