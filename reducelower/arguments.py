@@ -115,7 +115,7 @@ def _kinds() -> Mapping[str, _Kind]:
     def is_book(value: Any) -> bool:
         from reducelower.rulebook.reading import shipped_books  # most conversions need no rule
 
-        return hasattr(value, "rules") or Path(value).is_dir() or value in shipped_books()
+        return hasattr(value, "rules") or value in shipped_books() or Path(value).is_dir()
 
     newest = latest_opset()
     return {

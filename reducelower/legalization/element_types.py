@@ -106,7 +106,7 @@ class OccurringTypes:
             self._nodes.append(nodes)
             element_types = set(map(_ELEMENT_TYPE, holder.value_info))
             constants = nodes.positions("Constant".__eq__)
-            of_tensors = element_types.union(element_type_of_constant(nodes[index]) for index in constants)
+            of_tensors = element_types.union(element_type_of_constant(holder.node[index]) for index in constants)
             self._types.update(f"tensor({element_type_name(number)})" for number in of_tensors if number)
             for value in holder.value_info if 0 in element_types else ():
                 self._note(type_string(value.type))

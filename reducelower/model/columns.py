@@ -21,7 +21,7 @@ _MESSAGES: Mapping[str, Mapping[int, str]] = {
     "Value": {1: "name"},
     "ModelOfNodes": {7: "GraphOfNodes"},
     "GraphOfNodes": {1: "node", 5: "data", 13: "data"},
-    "NodeInParts": {1: "input", 2: "output", 3: "name", 6: "doc_string", 9: "metadata"},
+    "NodeInParts": {1: "input", 2: "output", 3: "data", 6: "data", 9: "metadata"},
 }
 """The fields of onnx.proto, by number, that hold such a text, or a message that contains some.
 

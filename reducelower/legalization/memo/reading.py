@@ -64,8 +64,9 @@ _ALL_DIFFERENT = [tuple(range(count)) for count in range(16)]
 def read_node(data: bytes) -> ReadNode:
     """Split a serialized node."""
     node = _Parts.FromString(data)
-    inputs, names, name = node.field_1[:], node.field_2[:], node.field_3[:]
-    names = inputs + names
+    names, name = node.field_1[:], node.field_3
+    inputs = len(names)
+    names += node.field_2[:]
     node.ClearField("field_1")
     node.ClearField("field_2")
     node.ClearField("field_3")
@@ -76,10 +77,9 @@ def read_node(data: bytes) -> ReadNode:
         whole, rest = rest, node.SerializeToString()
         marks = whole.removesuffix(rest)  # fields that the class does not declare come last
     places = _ALL_DIFFERENT[len(names)] if len(names) < len(_ALL_DIFFERENT) else tuple(range(len(names)))
-    if len(set(names)) < len(names) or b"" in names:
+    if len({*names, b""}) <= len(names):  # two are equal, or one is omitted
         numbers: dict[bytes, int] = {}
         places = tuple([numbers.setdefault(each, len(numbers)) if each else -1 for each in names])
         names = list(numbers)
-    own = name[-1] if name else b""  # protobuf takes the last
-    names.append(own)
-    return ReadNode(names, (len(inputs), places, bool(own), rest), marks)
+    names.append(name)
+    return ReadNode(names, (inputs, places, bool(name), rest), marks)
