@@ -36,8 +36,6 @@ class _TooOldError(NotItError):
 
 def replacement(place: Place) -> Answer:
     """The replacement of a match, or what is in the way; no sentence if there is nothing to report."""
-    if place.is_rule and {*map(place.view.element_type, (place.data, place.output))} != {place.form.element_type}:
-        return Answer()
     if not place.form.is_reported:
         return place.answer(reduction(place))
     try:
@@ -165,11 +163,9 @@ def _channels_by_scale(place: Place, rank: int) -> int | None:
 
 
 def _vectors(place: Place, names: tuple[str, str], channels: int, rank: int, kind: int | None) -> list[str]:
-    """Scale and bias per channel; the body of a rule broadcasts them to the rank of the data itself."""
-    around = 0 if place.is_rule else rank - 2
-    return [
-        vector(place, name, [channels], around, neutral, kind) for name, neutral in zip(names, (1.0, 0.0), strict=True)
-    ]
+    """Scale and bias per channel."""
+    scale, bias = names
+    return [vector(place, scale, [channels], rank - 2, 1.0, kind), vector(place, bias, [channels], rank - 2, 0.0, kind)]
 
 
 def _instance(place: Place) -> list[NodeProto]:
@@ -231,12 +227,12 @@ _WHOLE: Sequence[Mapping[str, Any]] = ({}, {"start": 0})
 
 
 def _along_axis(place: Place) -> list[NodeProto]:
-    """Softmax, LogSoftmax and LpNormalization along one axis; before opset 13 Softmax flattens from that axis on."""
+    """Softmax and LogSoftmax along one axis; before opset 13 Softmax flattens from that axis on."""
     if len(place.axes) != 1:
         raise NotItError(f"it goes over {len(place.axes)} axes, and the operator over one")
     (axis,) = place.axes
     rank = place.view.rank(place.data)
-    if place.form.op_type != "LpNormalization" and place.opset < 13 and (rank is None or axis % rank != rank - 1):
+    if place.opset < 13 and (rank is None or axis % rank != rank - 1):
         raise NotItError(f"before opset 13 the operator goes over all axes from axis {axis} on")
     return [_node(place, axis=axis, **dict(place.form.attributes))]
 
@@ -244,7 +240,7 @@ def _along_axis(place: Place) -> list[NodeProto]:
 def _gelu(place: Place) -> list[NodeProto]:
     if not place.form.attributes["approximate"]:
         return [_node(place)]
-    if place.view.element_type(place.data) == TensorProto.DOUBLE and not place.is_rule:
+    if place.view.element_type(place.data) == TensorProto.DOUBLE:
         raise NotItError("it is computed in double, and the operator's constants are floats")
     return [_node(place, approximate="tanh")]
 
@@ -255,7 +251,6 @@ _OPERATORS: Mapping[str, Callable[[Place], list[NodeProto]]] = {
     "InstanceNormalization": _instance,
     "LayerNormalization": _by_layer,
     "LogSoftmax": _along_axis,
-    "LpNormalization": _along_axis,
     "RMSNormalization": _by_layer,
     "Softmax": _along_axis,
 }

@@ -1,7 +1,7 @@
-"""The forms of rules: what the engine expands one node of an operator to.
+"""The forms of rules for Reduce operators: what the engine expands one node of an operator to.
 
-The expanded node has an epsilon, a number of groups and axes that occur nowhere else in a body, so that they can be
-recognized in the expansion. So one expansion gives the form for all values.
+The expanded node has axes that occur nowhere else in a body, so that they can be recognized in the expansion. So one
+expansion gives the form for all axes.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
-from math import sqrt
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -41,27 +39,8 @@ __all__ = ["Expansions", "Manner", "raisable"]
 _RESULT = "result"
 _COUNT = "count"
 
-_EPSILON, _GROUPS, _SOME_AXES, _NUMBER = 0.0123, 5, (7,), 113
-"""Placeholder values: epsilon, num_groups, axes of a Reduce operator, and the number of summed elements."""
-
-_NUMBERS = {"epsilon": float(np.float32(_EPSILON)), "root_epsilon": sqrt(np.float32(_EPSILON)), "count": float(_NUMBER)}
-"""The values of one-element constants by the variable that they stand for."""
-
-_RANK = 4
-
-_NORMALIZATIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
-    "GroupNormalization": ({"epsilon": _EPSILON, "num_groups": _GROUPS},),
-    "InstanceNormalization": ({"epsilon": _EPSILON},),
-    "LayerNormalization": ({"epsilon": _EPSILON},),
-    "LogSoftmax": ({},),
-    "LpNormalization": ({"p": 1}, {"p": 2}),
-    "RMSNormalization": ({"epsilon": _EPSILON},),
-    "Softmax": ({},),
-}
-"""The attributes of the expanded nodes; without `axis` they use the last axis."""
-
-_ALONG_ONE_AXIS = 13
-"""Opset version from which on Softmax and LogSoftmax use one axis."""
+_SOME_AXES, _NUMBER = (7,), 113
+"""Placeholders: the axes, and the number of summed elements."""
 
 _UNCHANGING = frozenset({"Abs", "Exp", "Floor", "Log", "Reshape", "Sqrt"})
 """Operators that never change across opset versions: if a rule's body has one, its expansion has it too."""
@@ -89,19 +68,11 @@ class Expansions:
         self._books = [(book if isinstance(book, RuleBook) else load_book(book), False) for book in books]
         self._books += [(book, True) for book in load_forms()] if by_hand else []
 
-    def of_reductions(self, opset: int, manners: Collection[Manner], present: Collection[str]) -> Iterator[Form]:
-        """The forms of Reduce operators for these manners, given the operators in the graph."""
+    def forms(self, opset: int, manners: Collection[Manner], present: Collection[str]) -> Iterator[Form]:
+        """The forms for these manners, given the operators in the graph."""
         for manner in sorted(manners, key=repr):
             for book, rule, by_hand in self._rules(manner.element_type, present):
-                if rule.function.name.startswith("Reduce"):
-                    yield from _forms(opset, book, rule, manner, by_hand)
-
-    def of_normalizations(self, opset: int, element_types: Collection[int], present: Collection[str]) -> Iterator[Form]:
-        """The forms of normalizations for these element types, given the operators in the graph."""
-        for element_type in sorted(element_types):
-            for book, rule, by_hand in self._rules(element_type, present):
-                if rule.function.name in _NORMALIZATIONS:
-                    yield from _forms(opset, book, rule, element_type, by_hand)
+                yield from _forms(opset, book, rule, manner, by_hand)
 
     def _rules(self, element_type: int, present: Collection[str]) -> Iterator[tuple[RuleBook, Rule, bool]]:
         """The rules to look for, each with its book and whether people write it by hand."""
@@ -121,52 +92,36 @@ _FORMS: WeakKeyDictionary[RuleBook, dict[Hashable, tuple[Form, ...]]] = WeakKeyD
 """Cache of forms per book."""
 
 
-def _forms(opset: int, book: RuleBook, rule: Rule, how: Manner | int, by_hand: bool) -> tuple[Form, ...]:
+def _forms(opset: int, book: RuleBook, rule: Rule, manner: Manner, by_hand: bool) -> tuple[Form, ...]:
     cached = _FORMS.setdefault(book, {})
-    key = opset, rule.name, how, by_hand
+    key = opset, rule.name, manner, by_hand
     if key not in cached:
-        if isinstance(how, Manner):
-            nodes, element_type = _reduction(rule, how, opset, by_hand), how.element_type
-        else:
-            nodes, element_type = _normalizations(rule, opset), how
-        forms = (_form(book, rule, node, opset, element_type) for node in nodes)
-        cached[key] = tuple(replace(form, is_careless=by_hand) for form in forms if form is not None)
+        node = _reduction(rule, manner, opset, by_hand)
+        form = None if node is None else _form(book, rule, node, opset, manner.element_type)
+        cached[key] = () if form is None else (replace(form, is_careless=by_hand),)
     return cached[key]
 
 
 @cache
 def raisable(book: RuleBook) -> tuple[str, ...]:
     """The operators that can be recomposed from a book's bodies."""
-    return tuple(name for name in book.operators if name.startswith("Reduce") or name in _NORMALIZATIONS)
+    return tuple(name for name in book.operators if name.startswith("Reduce"))
 
 
-# The nodes that are expanded
-
-
-def _reduction(rule: Rule, manner: Manner, opset: int, by_hand: bool) -> Iterator[NodeProto]:
+def _reduction(rule: Rule, manner: Manner, opset: int, by_hand: bool) -> NodeProto | None:
+    """The node that is expanded; None if there is none of this manner."""
     attributes = {attribute.name: attribute.i for attribute in rule.function.attribute_proto}
     if attributes.get("keepdims", manner.keepdims) != manner.keepdims or (by_hand and manner.noop):
-        return
+        return None
     node = helper.make_node(rule.function.name, ["data"], [_RESULT], keepdims=manner.keepdims)
     if opset >= AXES_ARE_INPUT:
         node.attribute.append(helper.make_attribute("noop_with_empty_axes", manner.noop))
         node.input.extend([AXES] if manner.has_axes else [])
     elif manner.noop:
-        return
+        return None
     elif manner.has_axes:
         node.attribute.append(helper.make_attribute(AXES, _SOME_AXES))
-    yield node
-
-
-def _normalizations(rule: Rule, opset: int) -> Iterator[NodeProto]:
-    op_type = rule.function.name
-    definition = schema(op_type, opset)
-    if definition is None or (op_type in ("Softmax", "LogSoftmax") and opset < _ALONG_ONE_AXIS):
-        return
-    for attributes in _NORMALIZATIONS[op_type]:
-        for count in range(definition.min_input, definition.max_input + 1):
-            inputs = [each.name for each in definition.inputs[:count]]
-            yield helper.make_node(op_type, inputs, [_RESULT], **attributes)
+    return node
 
 
 def _form(book: RuleBook, rule: Rule, node: NodeProto, opset: int, element_type: int) -> Form | None:
@@ -198,12 +153,8 @@ def _form(book: RuleBook, rule: Rule, node: NodeProto, opset: int, element_type:
 def _model_of(node: NodeProto, opset: int, element_type: int) -> ModelProto:
     """A model of one node."""
     graph = GraphProto(name="form", node=[node])
-    for at, name in enumerate(node.input):
-        value = graph.input.add(name=name).type.tensor_type
-        value.elem_type = TensorProto.INT64 if name == AXES else element_type
-        # For a normalization, only the rank of the data may be needed.
-        for _ in range(_RANK if not at and name != "data" else 0):
-            value.shape.dim.add()
+    for name in node.input:
+        graph.input.add(name=name).type.tensor_type.elem_type = TensorProto.INT64 if name == AXES else element_type
     graph.output.add(name=_RESULT).type.tensor_type.elem_type = element_type
     model = ModelProto(ir_version=10, graph=graph)
     model.opset_import.add(version=opset)
@@ -255,14 +206,7 @@ def _application(
 
 
 def _constant(value: Array, *, is_exponent: bool) -> Expression:
-    """A constant as an expression: a variable for a placeholder, an exponent of any type, or the exact value."""
-    if value.dtype == np.int64 and _GROUPS in value:
-        return Variable("group_shape")
-    if value.size == 1:
-        number = value.reshape(-1)[0]
-        for name, placeholder in _NUMBERS.items():
-            if number == np.float64(placeholder).astype(value.dtype):
-                return Variable(name)
-        if is_exponent:
-            return Literal(float(number))
-    return Exact(value)
+    """A constant as an expression: a variable for the placeholder, an exponent of any type, or the exact value."""
+    if value.size == 1 and float(value.reshape(-1)[0]) == _NUMBER:
+        return Variable(_COUNT)
+    return Literal(float(value.reshape(-1)[0])) if value.size == 1 and is_exponent else Exact(value)

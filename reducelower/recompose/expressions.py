@@ -96,7 +96,7 @@ class Form:
         inputs: its inputs; the first is the operator's.
         attributes: attributes of the operator that the form implies, by name.
         why_not: why this only looks like the operator; empty if it is the operator.
-        element_type: that of the data, if the form is a rule's for that type; 0 for any.
+        element_type: that of the data and the result, if the form is of a Reduce operator.
         is_careless: whether the form may fail for unusual axes.
     """
 

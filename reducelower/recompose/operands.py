@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from reducelower.model.numbers import Array
 from reducelower.model.schemas import element_type_name
 from reducelower.recompose.expressions import AXES_ARE_INPUT
 from reducelower.recompose.place import Place
@@ -36,10 +34,10 @@ class WrongVectorError(NotItError):
 
 
 def epsilon_of(place: Place) -> float:
-    """The epsilon; for a rule's form, the decimal number that was rounded to its constant."""
+    """The epsilon, from an attribute or a constant."""
     if "epsilon" in place.match.attributes:
         return float(place.match.attributes["epsilon"])
-    value = place.view.constant(place.values.get("epsilon", place.values.get("root_epsilon")))
+    value = place.view.constant(place.values.get("epsilon"))
     if value is None or value.size != 1:
         raise NotItError("its epsilon is not a constant of one element")
     if value.ndim > (place.view.rank(place.data) or 0):
@@ -47,25 +45,11 @@ def epsilon_of(place: Place) -> float:
     number = float(value.reshape(()))
     if not number >= 0:
         raise NotItError(f"its epsilon is {number:g}")
-    return _with_fewest_digits(value, is_root="epsilon" not in place.values) if place.is_rule else number
-
-
-def _with_fewest_digits(value: Array, *, is_root: bool) -> float:
-    """The shortest decimal number that rounds to a constant, or whose root does."""
-    found = float(value.reshape(()))
-    exact = np.float32(found**2 if is_root else found)
-    for digits in range(9):
-        number = float(f"{exact:.{digits}e}")
-        rounded = np.float64(math.sqrt(np.float32(number)) if is_root else np.float32(number)).astype(value.dtype)
-        if rounded == value.reshape(()):
-            return number
-    return float(exact)
+    return number
 
 
 def refuse_double(place: Place) -> None:
-    """Refuse forms written by hand that compute in double."""
-    if place.is_rule:
-        return
+    """Refuse forms that compute in double."""
     kind = place.view.element_type(place.data)
     widened = kind == TensorProto.FLOAT and any(
         place.view.element_type(value) == TensorProto.DOUBLE
@@ -136,6 +120,8 @@ def reduction(place: Place) -> list[NodeProto]:
     """The node that replaces a form of a Reduce operator; none if it is not that operator."""
     form, axes = place.form, place.match.axes
     attributes = dict(form.attributes)
+    if {*map(place.view.element_type, (place.data, place.output))} != {form.element_type}:
+        return []
     if axes is not None and form.is_careless and not axes.stated:
         return []
     if not _is_within(place, place.match.most_dimensions) or not _adds_up(place):

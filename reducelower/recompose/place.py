@@ -83,8 +83,3 @@ class Place:
         """The reduced axes, counted from the front if the rank is known."""
         assert self.match.axes is not None
         return self.match.axes.counted(self.view)
-
-    @property
-    def is_rule(self) -> bool:
-        """Whether the form is that of a rule rather than written by hand."""
-        return bool(self.form.element_type)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from onnx import ModelProto
@@ -56,8 +56,9 @@ class Raiser:
         self.nodes += len(nodes)
         removed: set[int] = set()
         manners, present = _manners(surroundings, scope), frozenset(surroundings.op_types)
-        reductions = tuple(self._expansions.of_reductions(scope.opset, manners, present))
-        forms = [self._normalizations(scope.opset, manners, present), reductions]
+        may_normalize = bool(manners) or not _SIGNS.isdisjoint(present)
+        reductions = tuple(self._expansions.forms(scope.opset, manners, present))
+        forms = [self._by_hand if may_normalize else (), reductions]
         finder_key = scope.opset, *map(tuple, forms)
         if finder_key not in self._finders:
             self._finders[finder_key] = Finder(forms, scope.opset, memo=self._memo)
@@ -76,14 +77,6 @@ class Raiser:
                 path = inner_path(scope.path, nodes[index], index, attribute)
                 key = (*scope.key, index, number)
                 self._walk(GraphScope(self._ground, graph, scope.opset, path, key=key))
-
-    # One graph
-
-    def _normalizations(self, opset: int, manners: Collection[Manner], present: Collection[str]) -> Sequence[Form]:
-        if not manners and _SIGNS.isdisjoint(present):
-            return ()
-        kinds = {manner.element_type for manner in manners}
-        return (*self._by_hand, *self._expansions.of_normalizations(opset, kinds, present))
 
     def _replace(self, edit: Edit, composed: Composed, surroundings: Surroundings) -> None:
         scope, op_type = edit.scope, composed.form.op_type
