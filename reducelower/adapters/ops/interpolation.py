@@ -23,7 +23,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.numbers import FIRST_FLOATS
 
-__all__ = ["Axis", "interpolate", "widened"]
+__all__ = ["Axis", "interpolate"]
 
 Floats: TypeAlias = Any
 """An array of float32; numpy's own types lose that in arithmetic with scalars."""
@@ -63,7 +63,7 @@ _NEAREST: Mapping[str, Callable[[Floats], Floats]] = {
 }
 
 
-def widened(op: Writer) -> tuple[str, int]:
+def _widened(op: Writer) -> tuple[str, int]:
     """The data in the element type to compute in, and that type; interpolated integers are refused."""
     mode, element_type = op.attribute("mode", "nearest"), op.element_type(0)
     if mode != "nearest" and element_type not in FIRST_FLOATS:
@@ -79,7 +79,7 @@ def interpolate(op: Writer, axes: list[Axis]) -> list[NodeProto]:
     coordinates = _COORDINATES.get(transformation)
     if coordinates is None:
         raise RefusedError(f"it uses {transformation}, which opset {op.scope.target_opset} does not have")
-    data, wide = widened(op)
+    data, wide = _widened(op)
     rank = op.rank(0)
     for axis in axes:
         if axis.after < 0:

@@ -18,12 +18,11 @@ from onnx import NodeProto, TensorProto
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.interpolation import Axis, interpolate
-from reducelower.adapters.ops.run_time_interpolation import can_interpolate_at_run_time, interpolate_at_run_time
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, set_attribute
 from reducelower.model.numbers import Array
-from reducelower.model.value_info import size_of
+from reducelower.rulebook.boundaries import first_that_holds, shipped
 from reducelower.scope.scope import Scope
 from reducelower.types.sizes import over
 
@@ -51,51 +50,45 @@ def _empty(scope: Scope) -> str:
     return scope.add_constant(np.zeros(0, np.float32), "no_roi")
 
 
-def _axes(op: Writer, scales: str, sizes: str) -> list[Axis] | None:
-    """The axes that change, in order; None unless the sizes before and after are known for all that may change."""
-    data_type = op.scope.type(op.input(0))
-    if data_type is None or not data_type.tensor_type.HasField("shape"):
-        return None
-    dims = data_type.tensor_type.shape.dim
-    rank = len(dims)
+def _changing(op: Writer, scales: str, sizes: str) -> list[tuple[int, Axis | None]]:
+    """The axes that may change, in order; each with its sizes before and after, if these are known.
+
+    Raises:
+        RefusedError: the rank is not known, or a scale has no meaning.
+    """
+    before = op.scope.known(op.input(0)).shape or (None,) * op.rank(0)
     stated = op.attribute("axes", None)
-    places = range(rank) if stated is None else [axis % rank for axis in stated]
+    places = range(len(before)) if stated is None else [axis % len(before) for axis in stated]
     factors = op.scope.constant(scales) if scales else None
-    goals = _known_sizes(op, sizes, len(places)) if sizes else None
-    axes = []
+    goals = op.scope.known(sizes).elements or op.scope.known(op.node.output[0]).shape if sizes else None
+    if goals is None or len(goals) != len(places):
+        goals = (None,) * len(places)
+    axes: list[tuple[int, Axis | None]] = []
     for number, place in sorted(enumerate(places), key=lambda pair: pair[1]):
-        size = size_of(dims[place])
-        if factors is not None:
+        size, after = before[place], goals[number]
+        if factors is None:
+            if after is not None and after == size:
+                continue
+            scale = after / size if isinstance(after, int) and isinstance(size, int) and size else 1.0
+        else:
             scale = float(factors.reshape(-1)[number])
             if not 0 < scale < math.inf:
                 raise RefusedError(f"its scale {scale} is not above zero, or not finite", "correct the model")
             if scale == 1.0:
                 continue
-            after = None if size is None else _scaled(size, scale)
-        else:
-            if goals is None:
-                return None
-            goal = goals[number]
-            after = goal if isinstance(goal, int) else None
-            if goal is not None and goal == (dims[place].dim_param if size is None else size):
-                continue
-            scale = after / size if after is not None and size else 1.0
-        if size is None or after is None:
-            return None
-        axes.append(Axis(place, size, after, scale))
+            after = _scaled(size, scale) if isinstance(size, int) else None
+        axis = Axis(place, size, after, scale) if isinstance(size, int) and isinstance(after, int) else None
+        axes.append((place, axis))
     return axes
 
 
-def _changing_axes(op: Writer, scales: str, sizes: str, rank: int) -> list[int]:
-    """The axes that may change."""
-    factors = op.scope.constant(scales) if scales else None
-    if factors is not None:
-        return [place for place, factor in enumerate(factors.reshape(-1).tolist()) if factor != 1.0]
-    data_type, goals = op.scope.type(op.input(0)), _known_sizes(op, sizes, rank) if sizes else None
-    if goals is None or data_type is None or len(data_type.tensor_type.shape.dim) != rank:
-        return list(range(rank))
-    dims = [dim.dim_value or dim.dim_param or None for dim in data_type.tensor_type.shape.dim]
-    return [place for place in range(rank) if goals[place] is None or goals[place] != dims[place]]
+def _axes(op: Writer, scales: str, sizes: str) -> list[Axis] | None:
+    """The axes that change, in order; None unless the sizes before and after are known for all that may change."""
+    if op.scope.rank(op.input(0)) is None:
+        return None
+    axes = [axis for _, axis in _changing(op, scales, sizes)]
+    known = [axis for axis in axes if axis is not None]
+    return known if len(known) == len(axes) else None
 
 
 def _scaled(size: int, scale: float) -> int | None:
@@ -106,32 +99,27 @@ def _scaled(size: int, scale: float) -> int | None:
     return after if after == math.floor(size * float(np.float32(scale))) else None
 
 
-def _known_sizes(op: Writer, sizes: str, rank: int) -> list[int | str | None] | None:
-    """The goal sizes: numbers, names of unknown ones, or None for sizes about which nothing is known."""
-    value = op.scope.constant(sizes)
-    if value is not None:
-        return [int(size) for size in value.reshape(-1)]
-    result = op.scope.type(op.node.output[0])
-    if result is None or len(result.tensor_type.shape.dim) != rank:
-        return None
-    return [
-        dim.dim_value if dim.WhichOneof("value") == "dim_value" else dim.dim_param or None
-        for dim in result.tensor_type.shape.dim
-    ]
-
-
 def _written_out(op: Writer, reason: str) -> list[NodeProto]:
     """The node as Gather and MatMul, or with sizes computed at run time; refused with the reason if neither works."""
     scales, sizes = _scales_and_sizes(op)
     axes = _axes(op, scales, sizes)
     if axes is None:
-        rank = op.scope.rank(op.input(0))
-        knows_scales = bool(scales) and op.scope.constant(scales) is not None
-        can = can_interpolate_at_run_time(op.node, knows_scales=knows_scales)
-        if rank is None or op.scope.target_opset < 9 or not can:
+        can_compute = op.scope.rank(op.input(0)) is not None and op.scope.target_opset >= 9
+        nodes = _at_run_time(op, scales, sizes) if can_compute else None
+        if nodes is None:
             raise RefusedError(reason, "give its data and result fixed sizes, so that it can be written out")
-        return interpolate_at_run_time(op, _changing_axes(op, scales, sizes, rank), scales, sizes)
+        return nodes
     return interpolate(op, axes)
+
+
+def _at_run_time(op: Writer, scales: str, sizes: str) -> list[NodeProto] | None:
+    """The node with sizes that are computed at run time, by the rules in text; None if none of them is for it."""
+    node = NodeProto()
+    node.CopyFrom(op.node)
+    node.input[:] = [op.input(0), "", scales, sizes]
+    set_attribute(node, "axes", [place for place, _ in _changing(op, scales, sizes)])
+    found = first_that_holds(shipped().tried("Resize", "called"), node, op.scope, 18)
+    return None if found is None or not isinstance(found[1], list) else found[1]
 
 
 @lowers("Resize", 18)
