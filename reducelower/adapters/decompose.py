@@ -6,7 +6,7 @@ shipped rules for absent operators, the book `rules/operators`, the function bod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
@@ -75,18 +75,10 @@ def expresses(*op_types: str, opset: int, reads: int | None = None) -> Callable[
 
 def is_expressible(op_type: str) -> bool:
     """Whether an operator can be expressed by others; a given node may still be refused."""
-    return bool(shipped().expressions(op_type)) or any(True for _ in beside_rules(op_type))
-
-
-def beside_rules(op_type: str) -> Iterator[tuple[str, str]]:
-    """Expressions of an operator other than boundary rules: the origin of each, and a sentence."""
     ops.load(op_type)
-    for each in _EXPRESSIONS.get(op_type, ()):
-        yield "Python", (each.expression.__doc__ or "").strip().partition("\n")[0]
-    if op_type in _BOOK.book.operators:
-        yield "text", f"the rule operators/{op_type}"
-    elif op_type not in HOLDING_GRAPHS and has_body(defs.get_schema(op_type)):
-        yield "schemas", "the function body in its schema"
+    if shipped().tried(op_type, "absent") or op_type in _EXPRESSIONS or op_type in _BOOK.book.operators:
+        return True
+    return op_type not in HOLDING_GRAPHS and has_body(defs.get_schema(op_type))
 
 
 def replacement(
@@ -101,8 +93,8 @@ def replacement(
     """
     label = f"{node.op_type} by other operators"
     ops.load(node.op_type)
-    expressions = [*_EXPRESSIONS.get(node.op_type, ()), *shipped().expressions(node.op_type)]
-    for each in (*(() if own is None else own.expressions(node.op_type)), *expressions):
+    expressions = [*_EXPRESSIONS.get(node.op_type, ()), *shipped().tried(node.op_type, "absent")]
+    for each in (*(() if own is None else own.tried(node.op_type, "absent")), *expressions):
         # The node stays converted, even if this expression does not apply.
         nodes, opset = moved(node, opset, each.read_version(node.op_type) or opset, scope)
         if nodes is not None:

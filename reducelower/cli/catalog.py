@@ -39,9 +39,9 @@ _MOST_SHOWN = 3
     ),
 )
 def rules(operator: str | None, book_name: str, folder: str | None) -> int:
-    """List the rules of a rule book, or show those for one operator and what happens at its version boundaries.
+    """List the rules of a rule book, or show those for one operator, and those for its version boundaries.
 
-    What happens there comes from the schemas, from rules in text, or from Python; the text can be copied and changed.
+    What is shown can be copied and changed.
 
     \b
     Examples:
@@ -53,23 +53,21 @@ def rules(operator: str | None, book_name: str, folder: str | None) -> int:
     Where a rule is tried, each line says on how many forms of the call and sets of values, and whether all results were
     exact, or right as far as rounding goes.
     """
-    from reducelower.adapters.catalogue import boundaries
     from reducelower.rulebook import load_book
+    from reducelower.rulebook.boundaries import shipped
     from reducelower.rulebook.reading import texts
 
     book = load_book(folder or book_name)
     if folder:
         return _try(book, operator)
-    at_boundaries = list(boundaries(operator)) if operator else []
+    at_boundaries = shipped().rules(operator) if operator else ()
     shown_rules = [rule for name in book.operators if operator in (None, name) for rule in book.rules(name)]
     if operator and not shown_rules and (book_name != "spec" or not at_boundaries):
         raise _without_rule(book, operator)
     if operator is None:
         result(*columns((rule.name, rule.element_types, rule.identity) for rule in shown_rules))
     else:
-        result(*texts(shown_rules))
-        result(*columns((each.way, each.origin, each.says) for each in at_boundaries))
-        result(*(f"\n# {each.way}\n\n{each.text}" for each in at_boundaries if each.text))
+        result(*(f"{text}\n" for text in texts([*shown_rules, *at_boundaries])))
     return 0
 
 

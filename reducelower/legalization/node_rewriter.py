@@ -244,7 +244,7 @@ class NodeRewriter:
         # The replacement is written for an opset version that may lack types that the operator takes at its own.
         mistyped = may_not_be_taken(node, scope)
         if self._expressing.count(node.op_type) == _MOST_NESTED:
-            own = self.rules.boundaries.expressions(node.op_type) if self.rules.boundaries is not None else ()
+            own = self.rules.boundaries.tried(node.op_type, "absent") if self.rules.boundaries is not None else ()
             if own:
                 raise own[0].source.error(f"it leads back to {node.op_type}, which opset {self.goal} lacks")
             circle = list(dict.fromkeys(self._expressing))

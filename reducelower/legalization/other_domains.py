@@ -77,7 +77,7 @@ def steps_of(node: NodeProto, move: Move, user_rules: Boundaries | None) -> Iter
     where = f"the folder versions/{move.domain} of your rules"
     if not goal:
         if rules is not None:
-            yield 0, Candidates(rules.expressions(op_type))
+            yield 0, Candidates(rules.tried(op_type, "absent"))
         raise RefusedError(
             f"the target has nothing of {move.domain}, and no rule says what this {op_type} becomes",
             f"write a rule for 'absent' into {where}",

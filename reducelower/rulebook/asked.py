@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from functools import cached_property
 from itertools import count, zip_longest
 from typing import Any
 
@@ -71,19 +72,14 @@ class Asked:
         place = self._output_places[name]
         return self.node.output[place] if place < len(self.node.output) else ""
 
-    def default(self, name: str) -> AttributeProto | None:
-        """The default of an attribute, by the operator's schema, or else by the rule; None if it has none."""
+    @cached_property
+    def defaults(self) -> Mapping[str, AttributeProto]:
+        """The attributes that have a default, by the operator's schema; by the rule if there is no schema."""
         operator = schema_in_force(self.node.op_type, self.opset, self.node.domain)
         if operator is None:
-            return next((attribute for attribute in self.function.attribute_proto if attribute.name == name), None)
-        value = operator.attributes[name].default_value if name in operator.attributes else None
-        return value if value is not None and value.type else None
-
-    def defaults(self) -> dict[str, AttributeProto]:
-        """The attributes that have a default, by the operator's schema."""
-        operator = schema_in_force(self.node.op_type, self.opset, self.node.domain)
-        attributes = {} if operator is None else operator.attributes
-        return {name: attribute.default_value for name, attribute in attributes.items() if attribute.default_value.type}
+            return {attribute.name: attribute for attribute in self.function.attribute_proto}
+        stated = {name: attribute.default_value for name, attribute in operator.attributes.items()}
+        return {name: value for name, value in stated.items() if value.type}
 
     def attribute(self, name: str) -> Any:
         """The value of an attribute, by default that of the schema; None if there is none.
@@ -94,7 +90,7 @@ class Asked:
         stated = attribute_of(self.node, name)
         if stated is not None:
             refuse_reference(stated)
-        stated = self.default(name) if stated is None else stated
+        stated = self.defaults.get(name) if stated is None else stated
         value = None if stated is None else helper.get_attribute_value(stated)
         return value.decode() if isinstance(value, bytes) else value
 

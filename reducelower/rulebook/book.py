@@ -13,21 +13,9 @@ from onnx import FunctionProto, defs
 
 from reducelower.errors import RuleError
 from reducelower.model.text import did_you_mean
+from reducelower.rulebook import reading
 from reducelower.rulebook.bindings import ANY, Claim, claim_of
-from reducelower.rulebook.reading import (
-    HELPERS,
-    SUFFIX,
-    VERSIONS,
-    Helpers,
-    Place,
-    Source,
-    Written,
-    by_name,
-    home,
-    read_helpers,
-    read_rules,
-    shipped_books,
-)  # fmt: skip
+from reducelower.rulebook.reading import SUFFIX, VERSIONS, Helpers, Place, Source, Written, home, shipped_books
 from reducelower.rulebook.validation import validate
 
 __all__ = ["Rule", "RuleBook", "load_book", "load_composites", "load_forms", "shipped_books", "shipped_helpers"]
@@ -107,7 +95,9 @@ class RuleBook:
         if directory is not None:
             if not directory.is_dir():
                 raise RuleError("no such folder of rules", directory)
-            self._files = {path.stem: path for path in sorted(directory.glob(f"*{SUFFIX}")) if path.stem != HELPERS}
+            self._files = {
+                path.stem: path for path in sorted(directory.glob(f"*{SUFFIX}")) if path.stem != reading.HELPERS
+            }
             if not self._files and not (directory / VERSIONS).is_dir():
                 raise RuleError(f"the folder holds no rule (a file such as ReduceL2{SUFFIX})", directory)
         self._given: dict[str, list[Source]] = {}
@@ -193,15 +183,15 @@ class RuleBook:
         """The rules for an operator as written, and the helper functions available to them."""
         sources = list(self._given.get(op_type, ()))
         if op_type in self._files:
-            sources += read_rules(self._files[op_type])
-        own = by_name(source for source in sources if _is_helper(source, op_type, sources))
+            sources += reading.read_rules(self._files[op_type])
+        own = reading.by_name(source for source in sources if _is_helper(source, op_type, sources))
         return [source for source in sources if source.function.name not in own], {**self._helpers, **own}
 
     @cached_property
     def _helpers(self) -> Helpers:
         """The helper functions for the book's rules: those of the package and of the folder."""
         shared = shipped_helpers() if self._given_helpers is None else self._given_helpers
-        own = {} if self.directory is None else read_helpers(self.directory)
+        own = {} if self.directory is None else reading.read_helpers(self.directory)
         return {**shared, **own}
 
 
@@ -231,14 +221,14 @@ _COMPOSITES = ("composites", "lookalikes")
 def load_composites() -> tuple[RuleBook, ...]:
     """The forms of normalizations and activations, and of look-alikes; they share helpers."""
     folder = home() / "forms"
-    helpers = read_helpers(folder / _COMPOSITES[0])
+    helpers = reading.read_helpers(folder / _COMPOSITES[0])
     return tuple(RuleBook(f"forms/{name}", folder / name, trusted=True, helpers=helpers) for name in _COMPOSITES)
 
 
 @cache
 def shipped_helpers() -> Helpers:
     """The helper functions for every rule."""
-    return read_helpers(home())
+    return reading.read_helpers(home())
 
 
 def _is_helper(source: Source, op_type: str, sources: Iterable[Source]) -> bool:

@@ -8,135 +8,30 @@ only edit attributes; if no rule was applied, all rows whose guard holds are.
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from onnx import FunctionProto, NodeProto
 
-from reducelower.errors import RefusedError, RuleError
-from reducelower.model.attributes import drop_attribute, set_attribute
-from reducelower.model.schemas import schema, schema_in_force, versions
+from reducelower.rulebook import reading
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bodies import write_out
-from reducelower.rulebook.guards import check_guard, evaluated, filled, read_as_constants, terms, value_of
-from reducelower.rulebook.own_operators import ITS_BODY, reason_and_hint
-from reducelower.rulebook.reading import (
-    HELPERS,
-    SUFFIX,
-    VERSIONS,
-    Helpers,
-    Place,
-    Written,
-    by_name,
-    home,
-    read_helpers,
-    read_rules,
-)  # fmt: skip
-from reducelower.rulebook.specializing import specialized, with_all
+from reducelower.rulebook.guards import filled, read_as_constants, terms, value_of
+from reducelower.rulebook.reading import SUFFIX, VERSIONS, Helpers, Place, Written
+from reducelower.rulebook.rows import Occasion, Row, Way, read_rows
+from reducelower.rulebook.specializing import ITS_BODY, reason_and_hint, specialized
 from reducelower.scope.body import AnyScope
 
 __all__ = [
-    "NO_CANDIDATES", "OPERATORS", "Boundaries", "BoundaryRule", "Candidates", "ItsBody", "Occasion", "Row",
-    "boundaries_of", "first_that_holds", "shipped",
+    "NO_CANDIDATES", "OPERATORS", "Boundaries", "BoundaryRule", "Candidates", "ItsBody", "boundaries_of",
+    "first_that_holds", "shipped",
 ]  # fmt: skip
 
-Way: TypeAlias = Literal["below", "from", "absent", "lacking"]
-
-ROWS = "attributes.toml"
-
-_OCCASION = re.compile(r"(below|from|absent|lacking)(?: (?:as of )?(\w+))?(?: if (.+))?", re.DOTALL)
 OPERATORS = "# operators: "
 """The beginning of the first line of a file that lists its operators, if its name is not that of an operator."""
-
-
-@dataclass(frozen=True)
-class Occasion:
-    """When something is tried: in which direction, at which boundary, and under which guard."""
-
-    way: Way
-    at: str
-    guard: str
-
-    @classmethod
-    def of(cls, text: str) -> Occasion:
-        """Read an occasion.
-
-        Raises:
-            ValueError: the text is no occasion; the message says why.
-        """
-        match = _OCCASION.fullmatch(text.strip())
-        if match is None or (match[1] in ("below", "from") and not match[2]):
-            ways = "'below N', 'from N', 'absent' nor 'lacking'"
-            raise ValueError(f"{text!r} says neither {ways}, with 'if' and a guard behind it")
-        guard = " ".join((match[3] or "").split())
-        problem = check_guard(guard) if guard else ""
-        if problem:
-            raise ValueError(problem)
-        way: Any = match[1]
-        return cls(way, match[2] or "", guard)
-
-    def boundary(self, op_type: str) -> int:
-        """The opset version of the boundary; 0 if the operator is absent, since then it serves nodes of any version."""
-        return int(self.at or 0) if not self.at or self.at.isdigit() else _version_with_attribute(op_type, self.at)
-
-
-@cache
-def _version_with_attribute(op_type: str, name: str) -> int:
-    """The first opset version at which an operator has an attribute; 0 if there is none."""
-    for version in versions(op_type):
-        operator = schema(op_type, version)
-        if operator is not None and name in operator.attributes:
-            return version
-    return 0
-
-
-@cache
-def _signature(op_type: str, opset: int, domain: str) -> FunctionProto:
-    """An operator's inputs and outputs by their names in its schema; empty if there is no schema."""
-    operator = schema_in_force(op_type, opset, domain)
-    if operator is None:
-        return FunctionProto()
-    return FunctionProto(
-        input=[formal.name for formal in operator.inputs], output=[formal.name for formal in operator.outputs]
-    )
-
-
-@dataclass(frozen=True)
-class Row:
-    """Edits of attributes, or a refusal."""
-
-    place: Place
-    occasion: Occasion
-    why: str
-    sets: Mapping[str, Any] = field(default_factory=dict)
-    drops: tuple[str, ...] = ()
-    refuse: str = ""
-    hint: str = ""
-    applied: list[Place] | None = field(default=None, repr=False, compare=False)
-
-    def apply(self, node: NodeProto, scope: AnyScope, opset: int) -> None:
-        """Edit a node, if the guard holds.
-
-        Raises:
-            RefusedError: the row refuses it.
-        """
-        asked = Asked(_signature(node.op_type, opset, node.domain), node, scope, opset)
-        if self.occasion.guard and not evaluated(self.occasion.guard, asked):
-            return
-        if self.refuse:
-            raise RefusedError(filled(self.refuse, asked), filled(self.hint, asked))
-        values = {name: evaluated(item, asked) if isinstance(item, str) else item for name, item in self.sets.items()}
-        for name in self.drops:
-            drop_attribute(node, name)
-        for name, value in values.items():
-            set_attribute(node, name, int(value) if isinstance(value, bool) else value)
-        if self.applied is not None:
-            self.applied.append(self.place)
 
 
 class ItsBody(NamedTuple):
@@ -183,7 +78,7 @@ class BoundaryRule(Written):
         return None if result is None else result[1]
 
     def _instantiated(self, asked: Asked, scope: AnyScope) -> list[NodeProto] | ItsBody:
-        function, node = with_all(self.source.function, asked.node), asked.node
+        function, node = _with_all(self.source.function, asked.node), asked.node
         if (first := function.node[0]).op_type == ITS_BODY:
             return ItsBody(*reason_and_hint(first, asked))
         known_inputs = {name for name in read_as_constants(self.occasion.guard) if asked.is_input(name)}
@@ -192,6 +87,18 @@ class BoundaryRule(Written):
         if self.applied is not None:
             self.applied.append(self.source.place)
         return nodes
+
+
+def _with_all(function: FunctionProto, node: NodeProto) -> FunctionProto:
+    """A rule with as many inputs and outputs as the node: more follow the last one and are named after it."""
+    more_in, more_out = len(node.input) - len(function.input), len(node.output) - len(function.output)
+    if max(more_in, more_out) <= 0 or not (function.input or more_in <= 0):
+        return function
+    extended = FunctionProto()
+    extended.CopyFrom(function)
+    extended.input.extend(f"{function.input[-1]}_and_{place}" for place in range(more_in))
+    extended.output.extend(f"{function.output[-1]}_and_{place}" for place in range(more_out))
+    return extended
 
 
 def first_that_holds(
@@ -209,7 +116,7 @@ def first_that_holds(
         # Each rule's header has its own defaults for a vendor's operator.
         asked = None if node.domain else asked_by.get(rule.names)
         if asked is None:
-            asked = asked_by[rule.names] = Asked(with_all(rule.source.function, node), node, scope, opset)
+            asked = asked_by[rule.names] = Asked(_with_all(rule.source.function, node), node, scope, opset)
         for text, term in terms(rule.occasion.guard):
             if text not in asked.terms:
                 asked.terms[text] = bool(value_of(term, asked))
@@ -270,7 +177,7 @@ class Boundaries:
     def _files(self) -> Mapping[str, list[Path]]:
         files: dict[str, list[Path]] = {}
         for path in sorted(self.folder.glob(f"*{SUFFIX}")):
-            if path.stem == HELPERS:
+            if path.stem == reading.HELPERS:
                 continue
             with path.open(encoding="utf-8") as file:
                 first_line = file.readline()
@@ -281,31 +188,21 @@ class Boundaries:
 
     @cached_property
     def _rows(self) -> Mapping[str, list[Row]]:
-        path = self.folder / ROWS
-        rows_of: dict[str, list[Row]] = {}
-        try:
-            text = path.read_text(encoding="utf-8") if path.is_file() else ""
-            tables = tomllib.loads(text)
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise RuleError(f"is not TOML: {error}", path) from None
-        lines = text.splitlines()
-        for op_types, rows in tables.items():
-            line = next((at for at, each in enumerate(lines, 1) if each.strip('"').startswith(op_types)), None)
-            written = rows if isinstance(rows, list) else [rows]
-            parsed = [_row(row, Place(path, line), self.applied) for row in written]
-            for op_type in op_types.split():
-                rows_of.setdefault(op_type, []).extend(parsed)
-        return rows_of
+        return read_rows(self.folder / reading.ROWS, self.applied)
 
     @cached_property
     def helpers(self) -> Helpers:
         """The helper functions for all rules of the folder."""
-        return {**self._given_helpers, **read_helpers(self.folder)}
+        return {**self._given_helpers, **reading.read_helpers(self.folder)}
 
     @property
     def operators(self) -> tuple[str, ...]:
         """The operators with rules, or with a list of rows, which may be empty; sorted."""
         return tuple(sorted({*self._files, *self._rows}))
+
+    def tried(self, op_type: str, way: Way) -> tuple[BoundaryRule, ...]:
+        """The rules for an operator that is absent from the target or lacks a type there, or that an adapter calls."""
+        return tuple(rule for rule in self.rules(op_type) if rule.occasion.way == way)
 
     def rules(self, op_type: str) -> tuple[BoundaryRule, ...]:
         """Every rule for an operator, in the order in which they are tried."""
@@ -334,17 +231,9 @@ class Boundaries:
             tuple(row for row in self.rows(op_type) if is_tried(row.occasion)),
         )
 
-    def expressions(self, op_type: str) -> tuple[BoundaryRule, ...]:
-        """The rules for an operator that the target lacks."""
-        return tuple(rule for rule in self.rules(op_type) if rule.occasion.way == "absent")
-
-    def retypings(self, op_type: str) -> tuple[BoundaryRule, ...]:
-        """The rules for an operator whose version at the target lacks the element type of a node."""
-        return tuple(rule for rule in self.rules(op_type) if rule.occasion.way == "lacking")
-
     def _read(self, path: Path, op_type: str) -> Iterable[BoundaryRule]:
-        sources = read_rules(path)
-        helpers = {**self.helpers, **by_name(source for source in sources if not source.function.overload)}
+        sources = reading.read_rules(path)
+        helpers = {**self.helpers, **reading.by_name(source for source in sources if not source.function.overload)}
         for source in (source for source in sources if source.function.overload):
             try:
                 occasion = Occasion.of(source.function.overload)
@@ -353,32 +242,10 @@ class Boundaries:
                 raise source.error(str(error), "overload") from None
 
 
-_IN_A_ROW: Mapping[str, tuple[type, str]] = {
-    "at": (str, "as text"), "why": (str, "as text"), "set": (dict, "as a table"), "drop": (list, "as a list"),
-    "refuse": (str, "as text"), "hint": (str, "as text"),
-}  # fmt: skip
-
-
-def _row(written: Any, place: Place, applied: list[Place] | None) -> Row:
-    if not isinstance(written, Mapping):
-        raise RuleError(f"{written!r} is no row: a row is a table with 'at' and 'why'", *place)
-    row = {"set": {}, "drop": [], "refuse": "", "hint": "", **written}
-    for name, (kind, how) in _IN_A_ROW.items():
-        if not isinstance(row.get(name), kind):
-            raise RuleError(f"a row does not say {name!r} {how}", *place)
-    if unknown := row.keys() - _IN_A_ROW.keys():
-        raise RuleError(f"a row has no {min(unknown)!r} (known: {', '.join(_IN_A_ROW)})", *place)
-    try:
-        occasion = Occasion.of(row["at"])
-    except ValueError as error:
-        raise RuleError(str(error), *place) from None
-    return Row(place, occasion, row["why"], row["set"], tuple(row["drop"]), row["refuse"], row["hint"], applied)
-
-
 @cache
 def shipped() -> Boundaries:
     """The boundary rules that come with the package."""
-    return Boundaries(home() / VERSIONS, {})
+    return Boundaries(reading.home() / VERSIONS, {})
 
 
 def boundaries_of(directory: Path | None) -> Boundaries | None:

@@ -7,9 +7,10 @@ from onnx import defs
 from reducelower.errors import RuleError
 from reducelower.model.schemas import is_runtime_name, schema, versions
 from reducelower.rulebook.bindings import BINDINGS
-from reducelower.rulebook.boundaries import OPERATORS, Boundaries, BoundaryRule, Occasion, Row
+from reducelower.rulebook.boundaries import OPERATORS, Boundaries, BoundaryRule
 from reducelower.rulebook.guards import asked_in, what_is_wrong
 from reducelower.rulebook.reading import Source
+from reducelower.rulebook.rows import Occasion, Row
 from reducelower.rulebook.validation import Body, declared
 
 __all__ = ["check_boundaries"]

@@ -172,10 +172,6 @@ def _within(asked: Asked, name: str, of: str) -> bool | None:
     return all(-rank <= axis < rank for axis in axes)
 
 
-def _from_caller(asked: Asked, name: str) -> bool:
-    return asked.scope.is_function_input(asked.operand(name))
-
-
 def _is_default(asked: Asked, name: str) -> bool:
     operand, scope = asked.operand(name), asked.scope
     return scope.written_as(operand) == "dynamic" and not scope.made_by(operand)
@@ -187,10 +183,6 @@ def _is_read(asked: Asked, name: str) -> bool:
 
 def _name(asked: Asked, name: str) -> str:
     return asked.operand(name) if asked.is_input(name) else asked.output(name)
-
-
-def _declare(asked: Asked, name: str) -> str:
-    return asked.scope.how_to_declare(asked.operand(name), "rank")
 
 
 def _front(asked: Asked, name: str, rank: int = 0, room: int = 0) -> Any:
@@ -261,10 +253,16 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
         "the model yields the output",
     ),
     "is_read": (_is_read, "something reads the output"),
-    "from_caller": (_from_caller, "callers of the function hand the input in, and it may yet turn out to be constant"),
+    "from_caller": (
+        lambda asked, name: asked.scope.is_function_input(asked.operand(name)),
+        "callers of the function hand the input in, and it may yet turn out to be constant",
+    ),
     "is_default": (_is_default, "it is a constant that callers of the model may override"),
     "name": (_name, "the name of the value, for a sentence"),
-    "declare": (_declare, "how to declare the rank, for a hint"),
+    "declare": (
+        lambda asked, name: asked.scope.how_to_declare(asked.operand(name), "rank"),
+        "how to declare the rank, for a hint",
+    ),
 }
 """What a guard may ask about an input, output or attribute: by name, with its meaning."""
 

@@ -17,7 +17,7 @@ from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import opset_of
 
 __all__ = [
-    "HELPERS", "SUFFIX", "VERSIONS", "Helpers", "Place", "Source", "Written", "by_name", "home", "read_helpers",
+    "HELPERS", "ROWS", "SUFFIX", "VERSIONS", "Helpers", "Place", "Source", "Written", "by_name", "home", "read_helpers",
     "read_rules", "shipped_books", "texts",
 ]  # fmt: skip
 
@@ -29,6 +29,9 @@ VERSIONS = "versions"
 
 HELPERS = "helpers"
 """The stem of the file with helper functions for all rules of a folder."""
+
+ROWS = "attributes.toml"
+"""The file with rows, in a folder of rules of version boundaries."""
 
 _PLACE = re.compile(r"\(line: (\d+) column: (\d+)\)")
 

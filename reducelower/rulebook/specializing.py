@@ -1,4 +1,4 @@
-"""Write the body of a boundary rule for one node: compute what is known of the node, and write the rest.
+"""Write the body of a rule for one node: compute what is known of the node, and write the rest.
 
 A body is written for the general case. Constants, known sizes and known ranks become numbers, an If with a known
 condition becomes one of its branches, and helpers are inlined. Besides ONNX's operators there are the engine's own:
@@ -18,17 +18,196 @@ condition becomes one of its branches, and helpers are inlined. Besides ONNX's o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
-from onnx import FunctionProto, NodeProto
+import numpy as np
+from onnx import FunctionProto, NodeProto, helper
 
+from reducelower.errors import RefusedError
+from reducelower.model.graph import subgraphs
 from reducelower.rulebook.asked import Asked
-from reducelower.rulebook.own_operators import OWN_OPERATORS
+from reducelower.rulebook.guards import evaluated, filled, read_as_constants
 from reducelower.rulebook.reading import Helpers
 from reducelower.rulebook.simplify import Simplified
-from reducelower.rulebook.writer import BodyWriter
+from reducelower.rulebook.values import Frame
+from reducelower.rulebook.writer import BodyWriter, OwnOperator
 
-__all__ = ["specialized", "with_all"]
+__all__ = ["ITS_BODY", "OWN_OPERATORS", "reason_and_hint", "specialized"]
+
+ITS_BODY = "ItsBody"
+"""The only node of a boundary rule whose nodes are expanded instead."""
+
+_LEAST_OUTPUTS = "least_outputs"
+"""The last attribute of a ``Self`` says how many of its outputs stay even if nothing reads them."""
+
+
+def _self(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    stated = body.resolved(node, frame)
+    if stated and stated[-1].name == _LEAST_OUTPUTS:
+        body.least_outputs = stated.pop().i
+    named = {attribute.name for attribute in stated}
+    kept = [
+        attribute
+        for attribute in body.asked.node.attribute
+        if attribute.name not in named and attribute.name not in body.function.attribute
+        and attribute.name not in {declared.name for declared in body.function.attribute_proto}
+    ]  # fmt: skip
+    names, (inputs_of_rule, outputs_of_rule) = list(inputs), (body.function.input, body.function.output)
+    surplus = [name for name in inputs_of_rule if name.startswith(f"{node.input[-1]}_and_")] if node.input else []
+    more = [name for name in outputs_of_rule if name.startswith(f"{node.output[-1]}_and_")]
+    original = body.asked.node
+    copy = NodeProto(
+        op_type=original.op_type, domain=original.domain, input=[*names, *surplus], output=[*node.output, *more]
+    )
+    copy.attribute.extend([*kept, *stated])
+    value = body.computed(copy)
+    if value is not None:
+        frame.names[node.output[0]] = body.constant(node.output[0], value)
+        return
+    outputs = [body.yields(name, frame) for name in copy.output]
+    body.emit(copy.op_type, copy.input, outputs, copy.attribute, copy.domain)
+
+
+def _rank(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    (name,) = inputs
+    if body.asked.is_input(name):
+        operand = body.asked.operand(name)
+        rank = body.asked.scope.rank(operand)
+    else:
+        constant = body.done.constants.get(name)
+        operand, rank = "", None if constant is None else constant.ndim
+    if rank is not None:
+        frame.names[node.output[0]] = body.constant(f"rank_{rank}", np.array([rank] if node.attribute else rank))
+        return
+    body.unknown_rank = body.unknown_rank or operand
+    sizes = body.free("sizes")
+    body.emit("Shape", [name], [sizes], ())
+    body.emit("Shape" if node.attribute else "Size", [sizes], [body.yields(node.output[0], frame)], ())
+
+
+def _size_along(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    attributes = {attribute.name: attribute.i for attribute in body.resolved(node, frame)}
+    axis, is_scalar = attributes["axis"], attributes.get("scalar", 0)
+    shape = body.asked.scope.shape(body.asked.operand(inputs[0])) if body.asked.is_input(inputs[0]) else None
+    if shape is not None and shape[axis] is not None:
+        size = np.array(shape[axis] if is_scalar else [shape[axis]], np.int64)
+        frame.names[node.output[0]] = body.constant(f"size_{shape[axis]}", size)
+        return
+    sizes = body.free("sizes")
+    body.emit("Shape", inputs, [sizes], ())
+    at = np.array(axis if is_scalar else [axis], np.int64)
+    place = body.constant(f"axis_{axis}".replace("-", "m"), at)
+    outputs = [body.yields(node.output[0], frame)]
+    body.emit("Gather", [sizes, place], outputs, [helper.make_attribute("axis", 0)])
+
+
+def _listed(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    (name,) = inputs
+    if body.asked.is_input(name) and body.asked.scope.rank(body.asked.operand(name)) == 1:
+        frame.names[node.output[0]] = name
+        return
+    row = body.constant("row", np.array([-1], np.int64))
+    body.emit("Reshape", [name, row], [body.yields(node.output[0], frame)], ())
+
+
+def _reshape_to(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    shape = body.value(inputs[1])
+    is_plain = shape is not None and bool(shape.all())
+    keeps = [] if is_plain else [helper.make_attribute("allowzero", 1)]
+    body.emit("Reshape", inputs, [body.yields(node.output[0], frame)], keeps)
+
+
+def _given(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    frame.names[node.output[0]] = body.constant(f"is_{bool(inputs[0])}".lower(), np.array(bool(inputs[0])))
+
+
+def _answer(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    question = node.attribute[0].s.decode()
+    answer = evaluated(question, body.asked.within(frame.names))
+    if answer is None:
+        raise RefusedError(f"what {question} is for {body.asked.node.op_type} is not known")
+    if answer:
+        names = (frame.names.get(name, "") for name in read_as_constants(question))
+        body.known_inputs.update(filter(body.asked.is_input, names))
+    frame.names[node.output[0]] = body.constant(f"answer_{answer}".lower().replace("-", "m"), np.array(answer))
+
+
+def _is_known(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    is_known = body.value(inputs[0]) is not None
+    frame.names[node.output[0]] = body.constant(f"is_{is_known}".lower(), np.array(is_known))
+
+
+def _is_empty(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    (name,) = inputs
+    scope = body.asked.scope
+    operand = body.asked.operand(name) if body.asked.is_input(name) else ""
+    is_empty = bool(operand) and 0 in (scope.shape(operand) or ())
+    if is_empty or not (scope.may_be_empty(operand) if operand else scope.heeds_zero()):
+        frame.names[node.output[0]] = body.constant(f"is_{is_empty}".lower(), np.array(is_empty))
+        return
+    count = body.free("count")
+    body.emit("Size", [name], [count], ())
+    none = body.constant("number_of_none", np.array(0, np.int64))
+    body.emit("Equal", [count, none], [body.yields(node.output[0], frame)], ())
+
+
+def _if(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    branches = {name: graph for _, name, graph in subgraphs(node)}
+    condition = body.value(inputs[0])
+    if condition is not None:
+        branch = branches["then_branch" if condition.reshape(-1)[0] else "else_branch"]
+        body.write(branch.node, frame)
+        for name, output in zip(node.output, branch.output, strict=True):
+            frame.names[name] = body.read(output.name, frame)
+        return
+    attributes = [helper.make_attribute(name, body.branch(graph, frame)) for name, graph in branches.items()]
+    outputs = [body.yields(name, frame) for name in node.output]
+    body.emit("If", inputs, outputs, attributes)
+    for place, name in enumerate(outputs):
+        types = [attribute.g.output[place].type.tensor_type for attribute in body.done.nodes[-1].attribute]
+        element_type = next((each.elem_type for each in types if each.elem_type), 0)
+        for each in types if element_type else ():
+            each.elem_type = element_type
+        body.types[name] = partial(int, element_type)
+
+
+def _fold(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    attributes = {attribute.name: attribute for attribute in body.resolved(node, frame)}
+    step = attributes["step"].s.decode()
+    state, others = list(inputs[: len(node.output)]), inputs[len(node.output) :]
+    if "over" in attributes:
+        turns = [(str(at), [helper.make_attribute("at", [at])], others) for at in attributes["over"].ints]
+    else:
+        more_inputs = [name for name in body.function.input if name not in inputs]
+        turns = [(name, [], [*others, name]) for name in more_inputs]
+    for turn, places, read in turns:
+        inner = Frame({}, frame.attributes, frame.header)
+        names = [f"{name}_{turn}" for name in node.output]
+        body.call(step, [*state, *read], places, names, inner)
+        state = [inner.names[name] for name in names]
+    frame.names.update(zip(node.output, state, strict=True))
+
+
+def _refuse(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    raise RefusedError(*reason_and_hint(node, body.asked.within(frame.names)))
+
+
+OWN_OPERATORS: Mapping[str, OwnOperator] = {
+    "Answer": OwnOperator(_answer, 0, 0, ("to",)),
+    "Fold": OwnOperator(_fold, 1, 1 << 30, ("step",), ("over",)),
+    "Given": OwnOperator(_given, 1, 1),
+    "If": OwnOperator(_if, 1, 1, ("then_branch", "else_branch")),
+    "IsEmpty": OwnOperator(_is_empty, 1, 1),
+    "Known": OwnOperator(_is_known, 1, 1),
+    "Listed": OwnOperator(_listed, 1, 1),
+    "Rank": OwnOperator(_rank, 1, 1, (), ("list",)),
+    "Refuse": OwnOperator(_refuse, 0, 0, ("reason",), ("hint",)),
+    "ReshapeTo": OwnOperator(_reshape_to, 2, 2),
+    "Self": OwnOperator(_self, 0, 1 << 30),  # with any attributes
+    "SizeAlong": OwnOperator(_size_along, 1, 1, ("axis",), ("scalar",)),
+}
+"""The operators that have their own way of being written."""
 
 
 def specialized(
@@ -51,13 +230,7 @@ def specialized(
     return BodyWriter(function, helpers, asked, set(known_inputs), is_general, OWN_OPERATORS).written()
 
 
-def with_all(function: FunctionProto, node: NodeProto) -> FunctionProto:
-    """A rule with as many inputs and outputs as the node: more follow the last one and are named after it."""
-    more_in, more_out = len(node.input) - len(function.input), len(node.output) - len(function.output)
-    if max(more_in, more_out) <= 0 or not (function.input or more_in <= 0):
-        return function
-    extended = FunctionProto()
-    extended.CopyFrom(function)
-    extended.input.extend(f"{function.input[-1]}_and_{place}" for place in range(more_in))
-    extended.output.extend(f"{function.output[-1]}_and_{place}" for place in range(more_out))
-    return extended
+def reason_and_hint(node: NodeProto, asked: Asked) -> tuple[str, str]:
+    """The reason and the hint of a refusal, from the attributes of a node of a body."""
+    texts = {attribute.name: filled(attribute.s.decode(), asked) for attribute in node.attribute}
+    return texts["reason"], texts.get("hint", "")

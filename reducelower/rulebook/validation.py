@@ -12,8 +12,8 @@ from reducelower.model.schemas import element_type_name, opset_of, schema
 from reducelower.rulebook.bindings import AXES, BINDINGS, SUPPORTED, chosen, claim_of, is_stashed
 from reducelower.rulebook.guards import asked_in, what_is_wrong
 from reducelower.rulebook.named import TYPES
-from reducelower.rulebook.own_operators import ITS_BODY, OWN_OPERATORS
 from reducelower.rulebook.reading import Helpers, Source, Written
+from reducelower.rulebook.specializing import ITS_BODY, OWN_OPERATORS
 
 __all__ = ["Body", "declared", "rule_types", "validate"]
 

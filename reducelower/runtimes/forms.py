@@ -267,7 +267,9 @@ _FORMS: Mapping[str, Sequence[Remedy]] = {
 @cache
 def forms(op_type: str) -> Sequence[Remedy]:
     """The ways to write an operator, in the order in which they are tried."""
-    texts = [Remedy(rule.source.function.doc_string, partial(_by_text, rule)) for rule in _texts().expressions(op_type)]
+    texts = [
+        Remedy(rule.source.function.doc_string, partial(_by_text, rule)) for rule in _texts().tried(op_type, "absent")
+    ]
     return *texts, *_FORMS.get(op_type, ())
 
 
