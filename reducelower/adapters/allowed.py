@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Collection, Mapping
-from functools import cache
 from typing import Any
 
 from onnx import AttributeProto, NodeProto, TensorProto, helper
@@ -18,13 +17,15 @@ __all__ = ["refuse_disallowed"]
 _ELEMENT_TYPES = frozenset(TensorProto.DataType.values())
 
 
-@cache
-def _allowed() -> tuple[frozenset[str], Mapping[tuple[str, str], Collection[Any]]]:
+def _read() -> tuple[frozenset[str], Mapping[tuple[str, str], Collection[Any]]]:
     """The attributes that have to be positive, and the allowed values by operator and attribute."""
     tables = tomllib.loads((home() / "allowed.toml").read_text(encoding="utf-8"))
     positive = frozenset(tables.pop("positive"))
     rows = ((op_types, name, values) for op_types, table in tables.items() for name, values in table.items())
     return positive, {(op_type, name): values for op_types, name, values in rows for op_type in op_types.split()}
+
+
+_POSITIVE, _ALLOWED = _read()
 
 
 def refuse_disallowed(node: NodeProto) -> None:
@@ -33,19 +34,18 @@ def refuse_disallowed(node: NodeProto) -> None:
     Raises:
         RefusedError: there is one; the error names the attribute, its value, and the allowed values.
     """
-    positive, allowed_values = _allowed()
     for attribute in node.attribute:
         if attribute.ref_attr_name:
             continue
         name = attribute.name
-        if name in positive:
+        if name in _POSITIVE:
             numbers = attribute.ints or ([attribute.i] if attribute.type == AttributeProto.INT else [])
             if any(number <= 0 for number in numbers):
                 raise _refusal(node, attribute, "only numbers above zero")
         elif name in NAMING_TYPES and attribute.type == AttributeProto.INT:
             if attribute.i not in _ELEMENT_TYPES:
                 raise _refusal(node, attribute, "only the element types that the installed onnx knows")
-        elif (allowed := allowed_values.get((node.op_type, name))) is not None and _value(attribute) not in allowed:
+        elif (allowed := _ALLOWED.get((node.op_type, name))) is not None and _value(attribute) not in allowed:
             raise _refusal(node, attribute, f"only {', '.join(map(str, allowed))}")
 
 

@@ -18,7 +18,6 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
-from reducelower.adapters.registry import ItsBody, Outcome, lowers, raises
 
 _ALPHA = -0.75  # the cubic coefficient that the operator's page names
 
@@ -241,23 +240,3 @@ class _Sampler:
         flat = op.add("Reshape", data, op.integers([0, places, sizes[0]], "flat"), tail="flat")
         index = op.add("Unsqueeze", index, op.integers([self.count + 2], "numbers"), tail="numbers")
         return op.add("GatherND", flat, index, tail="found", batch_dims=1)
-
-
-_OLD_MODES = {"linear": "bilinear", "cubic": "bicubic"}
-_NEW_MODES = {old: new for new, old in _OLD_MODES.items()}
-
-
-@lowers("GridSample", 20)
-def _lower_grid_sample(op: Writer) -> Outcome | ItsBody:
-    """Modes had the names for images, since only images could be sampled."""
-    if op.rank(0) != 4:
-        return ItsBody("it samples data that are no images", "opset 20 is the oldest that does")
-    mode = op.attribute("mode", "linear")
-    op.set("mode", _OLD_MODES.get(mode, mode))
-    return None
-
-
-@raises("GridSample", 20)
-def _raise_grid_sample(op: Writer) -> None:
-    mode = op.attribute("mode", "bilinear")
-    op.set("mode", _NEW_MODES.get(mode, mode))
