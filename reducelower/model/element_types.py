@@ -13,7 +13,6 @@ from onnx import NodeProto, TensorProto, defs
 
 from reducelower.model.attributes import attribute_of
 from reducelower.model.constants import element_type_of_constant
-from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, plain_domain, schema
 
 __all__ = [
@@ -32,9 +31,6 @@ _BY_ATTRIBUTE = {
     "ConstantOfShape": "value",
 }
 
-_OUTPUTS_BEFORE = {"If": 0, "Loop": 1, "Scan": 0}
-"""How many outputs a body has before those of the node: the first output of a Loop body is its condition."""
-
 
 def output_element_type(node: NodeProto, place: int, opset: int) -> ElementTypeOrInputs:
     """The element type of an output: the type, the inputs that share it, or 0 if unknown.
@@ -45,8 +41,6 @@ def output_element_type(node: NodeProto, place: int, opset: int) -> ElementTypeO
         return _of_formals(node, place, opset)
     if node.op_type == "Constant":
         return element_type_of_constant(node)
-    if node.op_type in _OUTPUTS_BEFORE:
-        return _stated_by_bodies(node, place)
     by_attribute = _BY_ATTRIBUTE.get(node.op_type)
     if by_attribute is not None:
         attribute = attribute_of(node, by_attribute)
@@ -60,14 +54,6 @@ def _of_formals(node: NodeProto, place: int, opset: int) -> ElementTypeOrInputs:
     domain = plain_domain(node.domain)
     answer = _by_variables(node.op_type, domain, opset, place, len(node.input))
     return answer if isinstance(answer, int) else [name for name in map(node.input.__getitem__, answer) if name]
-
-
-def _stated_by_bodies(node: NodeProto, place: int) -> int:
-    """The element type that the subgraphs of a node state for an output; 0 if they state none, or different ones."""
-    place += _OUTPUTS_BEFORE[node.op_type]
-    bodies = [graph for _, _, graph in subgraphs(node)]
-    stated = {body.output[place].type.tensor_type.elem_type if place < len(body.output) else 0 for body in bodies}
-    return stated.pop() if len(stated) == 1 else 0
 
 
 @cache

@@ -70,7 +70,7 @@ def test_what_is_read_together_with_a_value_tells_its_type() -> None:
 
 
 IN_BODIES = """<ir_version: 8, opset_import: ["": 17]>
-g (float[2] x, bool c, int64 n) => (y) {
+g (float[2] x, float16 h, bool c, int64 n) => (y) {
   i = If (c) <then_branch = t () => (double[1] a) { a = Constant <value = double[1] {1}> () },
               else_branch = e () => (double[1] b) { b = Constant <value = double[1] {2}> () }>
   u = If (c) <then_branch = t () => (double[1] a) { a = Constant <value = double[1] {1}> () },
