@@ -95,7 +95,7 @@ def difference(before: ModelProto, after: ModelProto, *, keeps_names: bool = Fal
         "output": _counterparts(before.graph.output, after.graph.output),
         "function": {name: name for name in functions},
     }
-    compared = partial(_compared, (before, after), names, (Inference(lambda: before), Inference(lambda: after)))
+    compared = partial(_compared, (before, after), names, (Inference(before), Inference(after)))
     levels, found = compared("kept" if keeps_names else "hints")
     if found and not keeps_names:
         # If a node was put in, an exporter may number all values after it differently.

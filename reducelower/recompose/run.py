@@ -33,7 +33,7 @@ from reducelower.recompose.raiser import Raiser
 from reducelower.rulebook.book import load_forms
 from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.ground import Ground
-from reducelower.types import Inference
+from reducelower.types import inference_of
 
 __all__ = ["BOOKS", "known_operators", "raise_reductions", "raise_with_plan"]
 
@@ -162,14 +162,11 @@ def _one_pass(
     before: ModelProto,
 ) -> tuple[Plan, Sequence[Left]]:
     """Compose, in place, the operators that a model spells out; return the plan, and what was left."""
+    source = Document.of_message(before)
+    element_types = {name: parse_element_type(given) for name, given in (settings.element_types or {}).items()}
     ground = Ground(
-        Names(Document.of_message(before)),
-        Inference(
-            lambda: before,
-            {name: parse_element_type(given) for name, given in (settings.element_types or {}).items()},
-            settings.ranks,
-            freezes_defaults=settings.freeze_defaults,
-        ),
+        Names(source),
+        inference_of(source, element_types, settings.ranks or {}, freezes_defaults=settings.freeze_defaults),
         opset=unchanged.source_opset,
         data_folder=folder_of(settings),
         freeze_defaults=settings.freeze_defaults,

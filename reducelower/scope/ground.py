@@ -63,7 +63,7 @@ class Ground:
 
         Their graphs refer back to this object. The cycle would keep the model and its weights until garbage collection.
         """
-        self.source.graphs.clear()
+        self.source.clear()
         self.__dict__.pop("resolver", None)
 
 
@@ -76,8 +76,8 @@ class GraphView(KeyedGraph):
 
     def __init__(self, ground: Ground, opset: int, key: GraphKey) -> None:
         """Take the shared state of the run, the opset version that nodes are written for, and the key."""
-        super().__init__(ground.source.graphs, key)
-        ground.source.graphs.put(self)
+        super().__init__(ground.source, key)
+        ground.source.put(self)
         self.ground = ground
         self.opset = opset
         self.adopted: dict[str, TensorProto] = {}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
 
 from reducelower.model.graph import may_hold_graphs
 from reducelower.model.inference import protected
+from reducelower.model.inference.declared import declare
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
 from reducelower.model.value_info import NOTHING_STATED, stated_type
 from reducelower.types.known import Known
 from reducelower.types.model_graphs import GraphKey, ModelGraphs
@@ -23,34 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Inference", "infer", "infer_strictly", "inference_of"]
 
 
-class Inference:
+class Inference(ModelGraphs):
     """The types of a model's values, also in subgraphs, and in functions if all calls agree."""
-
-    def __init__(
-        self,
-        source: Callable[[], ModelProto],
-        element_types: Mapping[str, int] | None = None,
-        ranks: Mapping[str, int] | None = None,
-        *,
-        freezes_defaults: bool = False,
-    ) -> None:
-        """Prepare inference, without reading the model yet.
-
-        Args:
-            source: returns the model, the same each time.
-            element_types: element types that the user declared, by name.
-            ranks: ranks that the user declared, by name.
-            freezes_defaults: whether types may follow from the default values of inputs.
-        """
-        self._source = source
-        self._element_types = element_types or {}
-        self._ranks = ranks or {}
-        self._freezes_defaults = freezes_defaults
-
-    @cached_property
-    def graphs(self) -> ModelGraphs:
-        """The graphs of the model, before any rewrite, by their keys."""
-        return ModelGraphs(self._source(), self._element_types, self._ranks, freezes_defaults=self._freezes_defaults)
 
     @cached_property
     def resolver(self) -> Resolver:
@@ -59,19 +35,19 @@ class Inference:
 
     def holder(self, key: GraphKey) -> GraphProto | FunctionProto:
         """The graph or function body at a key, before any rewrite."""
-        return self.graphs.graph(key).holder
+        return self.graph(key).holder
 
     def type(self, key: GraphKey, name: str) -> TypeProto | None:
         """The type of a value of the graph at a key, possibly without its rank; None if unknown."""
-        return self.resolver.type(name, self.graphs.graph(key), may_lack_rank=True)
+        return self.resolver.type(name, self.graph(key), may_lack_rank=True)
 
     def known(self, key: GraphKey, name: str) -> Known:
         """All facts about a value of the graph at a key."""
-        return self.resolver.known(name, self.graphs.graph(key))
+        return self.resolver.known(name, self.graph(key))
 
     def constant(self, key: GraphKey, name: str) -> Array | None:
         """See `Resolver.constant`, for a value of the graph at a key."""
-        return self.resolver.constant(name, self.graphs.graph(key))
+        return self.resolver.constant(name, self.graph(key))
 
     def never_taken(self, key: GraphKey, node: NodeProto) -> str:
         """The branch that an If in the graph at a key never takes; empty unless constants and known sizes determine its
@@ -84,7 +60,7 @@ class Inference:
 
     def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
         """The known types of the inputs and node outputs of the graph at a key, by name."""
-        graph = self.graphs.graph(key)
+        graph = self.graph(key)
         types = {name: self.type(key, name) for name in (*graph.inputs, *graph.positions)}
         return {name: each for name, each in types.items() if each is not None}
 
@@ -96,19 +72,24 @@ def inference_of(
     *,
     freezes_defaults: bool,
 ) -> Inference:
-    """The types of a document, for one attempt; arguments as of `Inference`."""
-    made = partial(Inference, element_types=element_types, ranks=ranks, freezes_defaults=freezes_defaults)
-    if not document.shares_types:
-        return made(lambda: document.message)
-    message = document.message  # not the document, which keeps the shared inference
-    key = frozenset(element_types.items()), frozenset(ranks.items()), freezes_defaults
-    return document.shared(key, lambda: made(lambda: message))
+    """The types of a document, for one attempt, with the element types and ranks that the user declared, by name."""
+
+    def made() -> Inference:
+        message = document.message
+        if element_types or ranks:
+            message = skeleton(message, LARGEST_CONSTANT)
+            declare(message.graph, element_types, ranks)
+            for function in message.functions:
+                declare(function, element_types, ranks)
+        return Inference(message, freezes_defaults=freezes_defaults)
+
+    return document.shared((frozenset(element_types.items()), frozenset(ranks.items()), freezes_defaults), made)
 
 
 def infer(model: ModelProto) -> ModelProto:
     """State all inferable types in value_info of a model copy that is used only for its types; return the copy."""
-    inference = Inference(lambda: model)
-    outside_functions = (key for key in inference.graphs.keys if not key or key[0] >= 0)
+    inference = Inference(model)
+    outside_functions = (key for key in inference.keys if not key or key[0] >= 0)
     for graph, types in [(inference.holder(key), inference.types(key)) for key in outside_functions]:
         assert isinstance(graph, GraphProto)
         _state(graph, types)

@@ -9,10 +9,8 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetId
 
 from reducelower.model.calls import attributes_of_call, bind, called_function, function_id, functions_of
 from reducelower.model.graph import may_hold_graphs, subgraphs
-from reducelower.model.inference.declared import declared_type
 from reducelower.model.numbers import Array
 from reducelower.model.skeleton import DEFAULTS_SINCE
-from reducelower.model.value_info import StatedType, stated_type
 from reducelower.types.graphs import Graph, Held
 
 __all__ = ["GraphKey", "KeyedGraph", "ModelGraphs", "function_key"]
@@ -32,19 +30,11 @@ def function_key(number: int) -> GraphKey:
 class ModelGraphs:
     """The graphs of one model, by their keys."""
 
-    def __init__(
-        self,
-        model: ModelProto,
-        element_types: Mapping[str, int],
-        ranks: Mapping[str, int],
-        *,
-        freezes_defaults: bool,
-    ) -> None:
-        """Take a model, the types and ranks that the user declared, and whether defaults of inputs are constants."""
+    def __init__(self, model: ModelProto, *, freezes_defaults: bool = False) -> None:
+        """Take a model, and whether defaults of inputs are constants."""
         self.has_open_defaults = model.ir_version >= DEFAULTS_SINCE and not freezes_defaults
         self._model = model
         self._functions = functions_of(model) if model.functions else {}
-        self.declared = element_types, ranks
         self._graphs: dict[GraphKey, KeyedGraph] = {}
         self._bound: dict[tuple[Hashable, str], _Call] = {}
 
@@ -133,11 +123,6 @@ class KeyedGraph(Graph):
     def value(self, name: str) -> Array | None:
         """See `Graph.value`; defaults that callers may override are not constants."""
         return None if self._is_default(name) else super().value(name)
-
-    def stated_type(self, name: str) -> StatedType:
-        """The type that the graph states, or that the user declared."""
-        stated = self._stated(name)
-        return stated_type(declared_type(name, stated, *self._model.declared) if any(self._model.declared) else stated)
 
     def calls(self, name: str) -> Sequence[tuple[NodeProto, Graph, int]]:
         """See `Graph.calls`; for an input of a function, all of its calls."""

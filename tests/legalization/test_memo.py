@@ -111,7 +111,7 @@ def _node_scope() -> tuple[NodeProto, NodeScope]:
     given = model("(float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> { y = ReduceMax (x, a) }")
     ground = Ground(
         Names(Document.of_message(given)),
-        Inference(lambda: given),
+        Inference(given),
         opset=13,
         data_folder=None,
         freeze_defaults=False,

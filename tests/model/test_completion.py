@@ -21,7 +21,7 @@ ROWS = rows(Path(__file__).with_name("inferred.toml"), fields=("graph", "given",
 def inferred(model: ModelProto) -> dict[str, tuple[int, int | None]]:
     """Element type and rank by name, as far as they are found in the main graph."""
     found = {}
-    for name, value in Inference(lambda: model).types(()).items():
+    for name, value in Inference(model).types(()).items():
         tensor = value.tensor_type
         found[name] = tensor.elem_type, len(tensor.shape.dim) if tensor.HasField("shape") else None
     return found

@@ -130,7 +130,7 @@ def test_the_rank_of_what_a_node_gives_follows_from_ranks_and_lengths() -> None:
         if len(case.model.graph.node) != 1 or not isinstance(case.outputs[0], np.ndarray | np.generic):
             continue
         model, name = _with_open_sizes(case.model), case.model.graph.output[0].name
-        found = Inference(lambda model=model: model).type((), name)
+        found = Inference(model).type((), name)
         if found is None or not found.tensor_type.HasField("shape"):
             unknown.add(case.operator)
         elif len(found.tensor_type.shape.dim) != np.ndim(case.outputs[0]):
@@ -152,7 +152,7 @@ def test_a_scan_along_any_axes_tells_the_sizes_of_what_it_stacks(scanned: int, s
     given = np.ones(1, np.float32), np.ones((4, 3), np.float32)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     _, stacks = session.run(None, dict(zip(("s", "x"), given, strict=True)))
-    found = Inference(lambda: model).type((), "y")
+    found = Inference(model).type((), "y")
     assert found is not None
     assert [dim.dim_value for dim in found.tensor_type.shape.dim] == list(stacks.shape)
 

@@ -44,7 +44,7 @@ def findings(source: ModelProto, made: Legalized, clock: Clock | None = None) ->
         values[value.name] = np.array([4, 2]) if value.name == "s" and dims == [2] else rng.standard_normal(dims)
         values[value.name] = values[value.name].astype(dtype)
     checker = Checker(clock=clock or Clock(None), values=lambda names: {name: values[name] for name in names})
-    inferences = Inference(lambda: source), Inference(lambda: made.model)
+    inferences = Inference(source), Inference(made.model)
     found = align(source, made.model, made.plan, dropped=(), inferences=inferences)
     assert all(claim.rewrite is not None for claim in found.claims)
     return settled(found.claims, checker, None)[0]

@@ -18,7 +18,7 @@ from tools.verification.faults import plant
 
 
 def claims(source: ModelProto, result: ModelProto, plan: Plan | None) -> list[Claim]:
-    inferences = Inference(lambda: source), Inference(lambda: result)
+    inferences = Inference(source), Inference(result)
     return align(source, result, plan, dropped=(), inferences=inferences).claims
 
 

@@ -55,7 +55,7 @@ def test_the_reference_evaluator_runs_it(imported: str) -> None:
 
 def test_the_value_of_a_constant_is_known() -> None:
     given = model(spelled(AXES["constant"], "ReduceMax"))
-    value = Place(given, Inference(lambda: given)).constant("k")
+    value = Place(given, Inference(given)).constant("k")
     assert isinstance(value, np.ndarray)
     assert value.tolist() == [1]
 
@@ -77,7 +77,7 @@ def test_a_small_model_with_functions_imports_every_domain_once() -> None:
     own = """<domain: "local", opset_import: ["": 18]> own (x) => (y) { y = Abs (x) }"""
     after = model("g (float[N] x) => (float[N] y) { y = local.own (x) }", functions=own)
     after.opset_import[0].domain = "ai.onnx"
-    inferences = Inference(lambda: before), Inference(lambda: after)
+    inferences = Inference(before), Inference(after)
     (claim,) = align(before, after, None, dropped=(), inferences=inferences).claims
     ((_, small),) = small_models(cut_region(claim).pair)
     assert sorted(item.domain for item in small.opset_import) == ["", "local"]
@@ -96,5 +96,5 @@ def test_a_name_is_a_guess_where_its_values_may_be_equal(after: str, claimed: li
     left, right = (
         model(f"{head} {{ {body} }}") for body in ("a = Mul (x, x)  y = Transpose <perm = [1, 0]> (a)", after)
     )
-    found = align(left, right, None, dropped=(), inferences=(Inference(lambda: left), Inference(lambda: right)))
+    found = align(left, right, None, dropped=(), inferences=(Inference(left), Inference(right)))
     assert [claim.pairs for claim in found.claims] == claimed

@@ -24,7 +24,7 @@ def without_dead_branches(
     """
     copy = ModelProto()
     copy.CopyFrom(model)
-    work = _Replacing(Inference(lambda: model, freezes_defaults=freezes_defaults), refused)
+    work = _Replacing(Inference(model, freezes_defaults=freezes_defaults), refused)
     has_replaced = work.replace(copy.graph, (), "graph")
     for number, function in enumerate(copy.functions):
         has_replaced |= work.replace(function, function_key(number), function_path(function))

@@ -11,33 +11,21 @@ from reducelower.model.schemas import element_type_name
 from reducelower.model.text import did_you_mean
 from reducelower.model.value_info import stated_type
 
-__all__ = ["declare", "declared_type", "names_in", "objection"]
+__all__ = ["declare", "names_in", "objection"]
 
 
-def declare(graph: GraphProto, element_types: Mapping[str, int], ranks: Mapping[str, int]) -> None:
-    """State the declared types in a graph and its subgraphs, so that inference starts from them."""
+def declare(holder: GraphProto | FunctionProto, element_types: Mapping[str, int], ranks: Mapping[str, int]) -> None:
+    """State the declared types in a graph or function and its subgraphs, so that inference starts from them."""
     if not element_types and not ranks:
         return
-    stated = {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}
-    for name in sorted((element_types.keys() | ranks.keys()) & set(_defined_in(graph))):
-        value = stated[name] if name in stated else graph.value_info.add(name=name)
+    ends = (*holder.output, *holder.input) if isinstance(holder, GraphProto) else ()
+    stated = {value.name: value for value in (*holder.value_info, *ends)}
+    for name in sorted((element_types.keys() | ranks.keys()) & set(_defined_in(holder))):
+        value = stated[name] if name in stated else holder.value_info.add(name=name)
         _complete(value.type, element_types.get(name), ranks.get(name))
-    for node in graph.node:
+    for node in holder.node:
         for _, _, inner in subgraphs(node):
             declare(inner, element_types, ranks)
-
-
-def declared_type(
-    name: str, stated: TypeProto | None, element_types: Mapping[str, int], ranks: Mapping[str, int]
-) -> TypeProto | None:
-    """The stated type of a value, completed by the declared element type and rank; None if there is neither."""
-    if name not in element_types and name not in ranks:
-        return stated
-    made = TypeProto()
-    if stated is not None:
-        made.CopyFrom(stated)
-    _complete(made, element_types.get(name), ranks.get(name))
-    return made
 
 
 def _complete(stated: TypeProto, element_type: int | None, rank: int | None) -> None:

@@ -106,7 +106,7 @@ def _renamed(nodes: Iterable[NodeProto], names: Mapping[str, str]) -> list[NodeP
 def _place(opset: int) -> Place:
     model = ModelProto(ir_version=_IR_VERSION, graph=GraphProto(name="lemma"))
     model.opset_import.add(version=opset)
-    return Place(model, Inference(lambda: model))
+    return Place(model, Inference(model))
 
 
 def _key(entry: Entry) -> Hashable:

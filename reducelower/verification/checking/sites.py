@@ -79,7 +79,7 @@ def verify_regions(
         checker: checks each region until its clock is over; `Regions.unseen` says what was not reached.
         on_progress: called with (done, total) distinct regions.
     """
-    inferences = Inference(lambda: before), Inference(lambda: after)
+    inferences = Inference(before), Inference(after)
     checker = checker or Checker()
     first: _Round | None = None
     dropped: dict[Hashable, Claim] = {}
@@ -165,7 +165,7 @@ def _no_time_to_align(clock: Clock) -> str:
 def losses(before: ModelProto, after: ModelProto, plan: Plan) -> tuple[str, ...]:
     """Where the forms that a caller chose lose range, a sentence each; for a conversion that is not verified."""
     chosen = replace(plan, sites=tuple(site for site in plan.sites if site.rule.startswith(CHOSEN)))
-    inferences = Inference(lambda: before), Inference(lambda: after)
+    inferences = Inference(before), Inference(after)
     alignment = align(before, after, chosen, dropped=(), inferences=inferences)
     alignment.claims[:] = [claim for claim in alignment.claims if claim.site is not None]
     found = _judge(alignment, chosen, Checker(), None)

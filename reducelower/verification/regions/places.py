@@ -45,7 +45,7 @@ class Place:
 
     @cached_property
     def _graph(self) -> Graph:
-        return self.inference.graphs.graph(self.key)
+        return self.inference.graph(self.key)
 
     @property
     def holder(self) -> GraphProto | FunctionProto:
