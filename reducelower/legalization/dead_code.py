@@ -49,7 +49,8 @@ def remove_unused(edits: Sequence[Edit]) -> None:
     for home, names in removed.items():
         if isinstance(home.edited, GraphProto):
             remove_named(home.edited.initializer, names)
-        remove_named(home.edited.value_info, names)
+        if any(map(home.states, names)):
+            remove_named(home.edited.value_info, names)
         home.drop_added(names)
 
 
