@@ -114,7 +114,7 @@ class Crossing:
     def label(self) -> str:
         """The label in reports."""
         if self.moves:
-            names = ", ".join(move.attribute for move in self.moves)
+            names = ", ".join([move.attribute for move in self.moves])
             return f"{names}: {'input to attribute' if self.down else 'attribute to input'}"
         return f"opset {self.boundary} to {self.boundary - 1}" if self.down else f"opset {self.boundary}"
 

@@ -170,7 +170,7 @@ def _entry_of(read: ReadNode, outcome: Outcome, graph: GraphScope) -> Entry:
             answers.append((question.name, operand, answer))
         elif isinstance(answer, int) and (value := graph.ground.values[answer]) is not None:
             constants[operand] = value
-    added = {name: each.tensor for name, each in outcome.added}
+    added = {name: each.tensor for name, each in outcome.added.items()}
     return Entry(
         read.in_blanks(),
         outcome.nodes or (),

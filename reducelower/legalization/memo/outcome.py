@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
@@ -29,6 +30,8 @@ __all__ = ["IR_VERSION_OF_RULES", "NOTHING", "Outcome"]
 _TYPES_KEPT = 64
 """For how many combinations of operand types an outcome keeps the types of its new values."""
 
+
+_DOMAIN = attrgetter("domain")
 
 _FORMS_KEPT = 256
 """For how many combinations of lengths a template keeps its form."""
@@ -134,7 +137,7 @@ class Outcome:
     nodes: Sequence[NodeProto] | None = None
     in_place: bool = False
     refusal: RefusedError | None = None
-    added: Sequence[tuple[str, Added]] = ()
+    added: Mapping[str, Added] = field(default_factory=dict)
     stated: Sequence[tuple[int, bytes]] = ()
     adopted: Sequence[tuple[int, TensorProto]] = ()
     derived: Sequence[tuple[str, str, str]] = ()
@@ -148,13 +151,13 @@ class Outcome:
     @cached_property
     def template(self) -> Template:
         """What is written for a node."""
-        new = [name for _, _, name in self.derived] + [name for name, _ in self.added]
+        new = *(name for _, _, name in self.derived), *self.added
         return Template(self.nodes or (), (*blanks(self.operands), NAME_BLANK, MARKS, *new), is_bare=self.in_place)
 
     @cached_property
     def reads(self) -> Set[str]:
         """The names that nodes and their subgraphs read, but neither compute themselves nor have in `added`."""
-        own = {name for name, _ in self.added}
+        own = {*self.added}
         read: set[str] = set()
         for node in self.nodes or ():
             read |= read_from_outside(node) - own
@@ -191,7 +194,7 @@ class Outcome:
         if key not in self._inferred:
             if len(self._inferred) >= _TYPES_KEPT:
                 self._inferred.clear()
-            is_possible = described.keys() >= set(self.reads) and not any(node.domain for node in self.nodes or ())
+            is_possible = described.keys() >= set(self.reads) and not any(map(_DOMAIN, self.nodes or ()))
             self._inferred[key] = self._infer(opset, described, values) if is_possible else Inferred("", {})
         return self._inferred[key]
 
@@ -199,7 +202,7 @@ class Outcome:
         model = ModelProto(ir_version=IR_VERSION_OF_RULES, graph=GraphProto(name="added"))
         model.opset_import.add(version=opset)
         # Inference propagates the values of Constant nodes further than those of initializers.
-        constants = [(name, each.tensor) for name, each in self.added]
+        constants = [(name, each.tensor) for name, each in self.added.items()]
         stated = dict(self.types)
         for name, (value_type, number) in sorted(described.items()):
             value = values[number]
@@ -244,8 +247,8 @@ class Outcome:
                 # A tensor in an attribute may be named after an operand; that name has no meaning.
                 if attribute.t.name and is_in_blanks(attribute.t.name):
                     attribute.t.ClearField("name")
-        added = [(name, each) for name, each in scope.added.items() if name in read] if scope.added else []
-        for _, each in added:
+        added = {name: each for name, each in scope.added.items() if name in read}
+        for each in added.values():
             scope.check_constant(each.tensor)
         return cls(
             op_type,

@@ -36,7 +36,7 @@ def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
     if made and graph.is_graph:
         described = {name: each for name in sorted(outcome.reads) if (each := graph.described(name)) is not None}
         types = {**outcome.inferred(graph.ground.opset, described, graph.ground.values).types, **types}
-    added = {name: _add_constant(each, graph, {}) for name, each in outcome.added}
+    added = {name: _add_constant(each, graph, {}) for name, each in outcome.added.items()}
     for node in nodes:
         if added:
             _rename(node, added)
@@ -66,7 +66,7 @@ class Writing:
         self._names = graph.ground.names
         # A constant may be named after an operand; the first node that reads it decides.
         real = read.real_names()
-        self._fixed = {name: _add_constant(each, graph, real) for name, each in outcome.added}
+        self._fixed = {name: _add_constant(each, graph, real) for name, each in outcome.added.items()}
         self._constants = tuple(map(str.encode, self._fixed.values()))
         self._template = outcome.template
         self._makes_names = bool(outcome.derived) or not self._template.is_bytes
