@@ -15,14 +15,14 @@ from onnx import AttributeProto, TensorProto
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.ops.shaping import without_allowzero
 from reducelower.model.schemas import default_attributes, schema
-from reducelower.rulebook.boundaries import Boundaries, BoundaryRule
+from reducelower.rulebook.boundaries import Boundaries
 from reducelower.rulebook.reading import home
 from reducelower.runtimes.features import BROADCASTING
 from reducelower.runtimes.recurrences import RECURRENCES
 from reducelower.runtimes.remedy import Remedy, Written, rewrite
 from reducelower.runtimes.windows import WINDOWS
 
-__all__ = ["forms"]
+__all__ = ["FORMS"]
 
 _OPSET = 13
 """Opset version that the nodes are written for."""
@@ -40,6 +40,20 @@ _MOST_SLICES = 16
 """Most indices of a Gather; each takes a Slice."""
 
 _NUMERIC = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.INT32, TensorProto.INT64)
+
+
+@cache
+def _texts() -> Boundaries:
+    return Boundaries(home() / "targets" / "remedies", {})
+
+
+def _by_text(op: Writer) -> Written | None:
+    """By the rule in text for the operator."""
+    for rule in _texts().tried(op.node.op_type, "absent"):
+        nodes = rule.apply(op.node, op.scope, rule.opset)
+        if isinstance(nodes, list):
+            return nodes, rule.opset
+    return None
 
 
 def _copy(op: Writer, *, is_copied: Callable[[Writer, int], bool]) -> Written | None:
@@ -231,18 +245,30 @@ _IDENTITY_BEFORE = Remedy("Identity before it", partial(_copy, is_copied=lambda 
 _NO_DEFAULTS = Remedy("defaults left out", _drop_defaults, ("attributes",))
 _RESHAPED = Remedy("Reshape in place of it", _reshape)
 
-_FORMS: Mapping[str, Sequence[Remedy]] = {
+FORMS: Mapping[str, Sequence[Remedy]] = {
     **WINDOWS,
     **RECURRENCES,
     **dict.fromkeys(BROADCASTING, (_VECTORS_RESHAPED,)),
     **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze"), (_RESHAPED,)),
-    **dict.fromkeys(("GatherElements", "GatherND", "ScatterElements", "ScatterND"), (_NO_DEFAULTS,)),
-    "Cast": (_IDENTITY_BEFORE,),
+    **dict.fromkeys(
+        ("Greater", "GreaterOrEqual", "Less", "LessOrEqual"),
+        (Remedy("the other comparison of the operands swapped", _by_text), _VECTORS_RESHAPED),
+    ),
+    **dict.fromkeys(
+        ("GatherElements", "GatherND"), (_NO_DEFAULTS, Remedy("bools moved as integers", _by_text, ("element_types",)))
+    ),
+    **dict.fromkeys(("ScatterElements", "ScatterND"), (_NO_DEFAULTS,)),
+    "Cast": (_IDENTITY_BEFORE, Remedy("comparison with zero in place of it", _by_text)),
     "Concat": (Remedy("Identity before its inputs", partial(_copy, is_copied=_is_fed), ("data", "last")),),
     "Expand": (Remedy("Mul by ones in place of it", _times_ones),),
     "Gather": (Remedy("Slice and Concat in place of it", _slice_each),),
     "Gemm": (Remedy("MatMul and Add in place of it", _matmul_and_add),),
     "DequantizeLinear": (Remedy("zero point left out", _drop_zero_point, ("inputs",)),),
+    "Equal": (
+        _VECTORS_RESHAPED,
+        Remedy("integers compared in place of bools", _by_text, ("element_types", "second_types", "last_types")),
+    ),
+    "Identity": (Remedy("Neg twice in place of it", _by_text),),
     "LogSoftmax": (
         Remedy("defaults written", _state_defaults, ("attributes",)),
         Remedy("exponentials added up in place of it", _subtract_log_of_sum, keeps_range=True),
@@ -256,28 +282,11 @@ _FORMS: Mapping[str, Sequence[Remedy]] = {
         ),
         Remedy("sizes cast to numbers", _sizes_by_double, ("scaled_by_size",)),
     ),
+    "Size": (Remedy("the product of its sizes", _by_text),),
     "Where": (
+        Remedy("its branches swapped", _by_text, ("broadcast",)),
         _VECTORS_RESHAPED,
         Remedy("Expand before it", _expand_operands, ("broadcast",)),
     ),
 }
 """By operator, in the order in which they are tried."""
-
-
-@cache
-def forms(op_type: str) -> Sequence[Remedy]:
-    """The ways to write an operator, in the order in which they are tried."""
-    texts = [
-        Remedy(rule.source.function.doc_string, partial(_by_text, rule)) for rule in _texts().tried(op_type, "absent")
-    ]
-    return *texts, *_FORMS.get(op_type, ())
-
-
-@cache
-def _texts() -> Boundaries:
-    return Boundaries(home() / "targets" / "remedies", {})
-
-
-def _by_text(rule: BoundaryRule, op: Writer) -> Written | None:
-    nodes = rule.apply(op.node, op.scope, rule.opset)
-    return (nodes, rule.opset) if isinstance(nodes, list) else None

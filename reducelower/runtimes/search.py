@@ -15,7 +15,7 @@ from reducelower.model.schemas import REDUCTIONS
 from reducelower.rulebook.rules import Rules
 from reducelower.runtimes.facts import Fact, Is
 from reducelower.runtimes.features import Features
-from reducelower.runtimes.forms import forms
+from reducelower.runtimes.forms import FORMS
 from reducelower.runtimes.product import PRODUCTS
 from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES
 from reducelower.runtimes.remedy import NO_COMPARISON_DOES, Remedy, Written, rewrite
@@ -137,7 +137,7 @@ def remedies_for(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules, r
 @cache
 def has_remedies(op_type: str) -> bool:
     """Whether there are remedies for nodes of an operator, besides those for constants."""
-    return op_type in REDUCTIONS or bool(forms(op_type)) or decompose.is_expressible(op_type)
+    return op_type in REDUCTIONS or op_type in FORMS or decompose.is_expressible(op_type)
 
 
 def _candidates(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Remedy]:
@@ -146,7 +146,7 @@ def _candidates(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules, ru
     if not has_remedies(node.op_type):
         return
     if node.op_type not in REDUCTIONS:
-        yield from (form for form in forms(node.op_type) if form.keeps_range or not problem.overflows)
+        yield from (form for form in FORMS.get(node.op_type, ()) if form.keeps_range or not problem.overflows)
         other = Remedy(f"{node.op_type} by other operators", _other_operators)
         is_trusted = node.op_type not in NO_COMPARISON_DOES or any(other.name in fact.by for fact in problem.facts)
         if is_trusted and decompose.is_expressible(node.op_type):
