@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
 
-__all__ = ["no_such_target", "target_named"]
+__all__ = ["aliases", "no_such_target", "target_named"]
 
-_ALIASES: Mapping[str, str] = {
-    "ascend": "cann",
-    "coreml": "coremltools",
-    "iree": "iree-base-compiler iree-base-runtime iree-compiler iree-runtime",
-    "jaxonnxruntime": "jaxort",
-    "onnxruntime": "onnxruntime-cpu onnxruntime-gpu onnxruntime-training ort windowsml winml",
-    "onnxruntime-directml": "directml dml",
-    "onnxruntime-web": "ort-web wasm webassembly",
-    "onnxruntime-webgpu": "webgpu",
-    "onnxruntime-webnn": "webnn",
-    "opencv": "cv cv2 opencv-contrib-python opencv-contrib-python-headless opencv-dnn opencv-python "
-    "opencv-python-headless",
-    "openvino": "openvino-dev openvino-runtime ov",
-    "qnn": "hexagon hexagon-nn qairt snpe",
-    "rknn": "rknn-toolkit2 rknn-toolkit-lite2 rknpu2 rockchip",
-    "tidl": "edgeai edgeai-tidl-tools ti-tidl",
-    "tensorrt": "nvidia-tensorrt onnx-tensorrt tensorrt-cu11 tensorrt-cu12 tensorrt-cu13 trt trtexec",
-    "tflite": "ai-edge-litert litert tensorflow-lite tf-lite tflite-runtime",
-    "tract": "sonos-tract tract-onnx",
-    "tvm": "apache-tvm",
-}
-"""The other names of each target, separated by spaces."""
 
-_TARGETS = {alias: target for target, names in _ALIASES.items() for alias in names.split()}
+@cache
+def aliases() -> Mapping[str, str]:
+    """The target that each other name means, as `names.toml` has them."""
+    names = tomllib.loads((files(__package__) / "names.toml").read_text("utf-8"))
+    return {alias: target for target, text in names.items() for alias in text.split()}
 
 
 def target_named(name: str) -> str:
     """The target that a name means, or the name itself in lower case."""
     plain = name.strip().lower().replace("_", "-")
-    return _TARGETS.get(plain, plain)
+    return aliases().get(plain, plain)
 
 
 def no_such_target(names: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.errors import RefusedError
-from reducelower.runtimes.reduction import given_axes
+from reducelower.runtimes.reduction import Reduction
 from reducelower.runtimes.remedy import Remedy, Written
 
 __all__ = ["PRODUCTS"]
@@ -28,11 +28,10 @@ def _product(op: Writer) -> Written | None:
     """Split along each axis and multiply the parts in order, as kernels do."""
     if op.node.op_type != "ReduceProd" or op.element_type(0) in _ROUNDED_EACH_TIME:
         return None
-    stated = given_axes(op.node, op.scope)
-    if not stated and op.attribute("noop_with_empty_axes", 0):
+    reduction = Reduction(op)
+    if reduction.reduces_nothing:
         return None
-    sizes = _sizes(op)
-    axes = sorted({axis % len(sizes) for axis in stated}) if stated else list(range(len(sizes)))
+    sizes, axes = _sizes(op), sorted(set(reduction.all_axes()))
     counts = [_factor_count(sizes, axis) for axis in axes]
     if not axes:
         return None
@@ -45,7 +44,7 @@ def _product(op: Writer) -> Written | None:
             )
             for part in others:
                 data = op.add("Mul", data, part, tail=f"product_{axis}")
-    if op.attribute("keepdims", 1):
+    if reduction.keepdims:
         return op.yields_value(data), _OPSET
     return op.yields("Squeeze", data, op.integers(axes, "axes")), _OPSET
 

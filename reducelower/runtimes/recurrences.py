@@ -24,16 +24,16 @@ _DIRECTION_OF_STEPS = 1
 """The axis of the direction in the output of all steps; in the output of the last step it is axis 0."""
 
 
+def _is_whole(op: Writer, direction: str) -> bool:
+    """Whether it runs in one direction, over all steps of every sequence, which come first."""
+    is_it = op.attribute("direction", "forward") == direction and not op.attribute("layout", 0)
+    return is_it and not any(op.node.input[_LENGTHS : _LENGTHS + 1])
+
+
 def _reverse_data(op: Writer) -> Written | None:
     """A reverse recurrence as a forward one, with data and result reversed."""
     shape = op.shape(0)
-    if (
-        op.attribute("direction", "forward") != "reverse"
-        or op.attribute("layout", 0)
-        or any(op.node.input[_LENGTHS : _LENGTHS + 1])
-    ):
-        return None
-    if shape is None or shape[0] is None:
+    if not _is_whole(op, "reverse") or shape is None or shape[0] is None:
         return None
     order = op.integers(range(shape[0] - 1, -1, -1), "order")
     attributes = [each for each in op.node.attribute if each.name != "direction"]
@@ -81,13 +81,7 @@ def _entry(op: Writer, name: str, at: int) -> str:
 
 def _last_of_steps(op: Writer) -> Written | None:
     """Take the output of the last step from the outputs of all steps."""
-    is_forward = op.attribute("direction", "forward") == "forward" and not op.attribute("layout", 0)
-    if (
-        not is_forward
-        or any(op.node.input[_LENGTHS : _LENGTHS + 1])
-        or op.node.output[0]
-        or not any(op.node.output[1:2])
-    ):
+    if not _is_whole(op, "forward") or op.node.output[0] or not any(op.node.output[1:2]):
         return None
     shape = op.shape(0)
     steps = op.add(op.node.op_type, *op.node.input, tail="steps", copied=op.node.attribute)

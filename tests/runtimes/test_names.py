@@ -9,7 +9,7 @@ import pytest
 
 from reducelower import Target, check, load_runtime
 from reducelower.runtimes import TargetError, shipped_names
-from reducelower.runtimes.names import no_such_target, target_named
+from reducelower.runtimes.names import aliases, no_such_target, target_named
 from tests.runtimes.test_shipped import reduction
 
 TYPED = tomllib.loads(Path(__file__).with_name("names.toml").read_text("utf-8"))
@@ -30,10 +30,8 @@ def test_an_unknown_name_gets_no_other_runtime_suggested(name: str) -> None:
 
 
 def test_every_name_means_a_target_that_there_is() -> None:
-    from reducelower.runtimes import names
-
-    assert set(names._ALIASES) <= set(shipped_names())
-    assert not set(names._TARGETS) & set(shipped_names())
+    assert set(aliases().values()) <= set(shipped_names())
+    assert not set(aliases()) & set(shipped_names())
 
 
 @pytest.mark.parametrize("written", TYPED["versions"])
