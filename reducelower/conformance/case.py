@@ -52,11 +52,8 @@ class Case:
     def digest(self) -> str:
         """A hash of model, inputs and expected outputs, so that stored results of a changed case are not reused."""
         digest = hashlib.sha256(self.model)
-        for name, value in self.inputs.items():
-            digest.update(f"{name} {value.dtype} {value.shape}".encode())
-            digest.update(np.ascontiguousarray(value).tobytes())
-        for value in self.expected:
-            digest.update(f"{value.dtype} {value.shape}".encode())
+        for name, value in (*self.inputs.items(), *(("", value) for value in self.expected)):
+            digest.update(f"{name} {value.dtype} {value.shape}".lstrip().encode())
             digest.update(np.ascontiguousarray(value).tobytes())
         return digest.hexdigest()[:16]
 
@@ -65,17 +62,10 @@ class CaseFeatures:
     """The features of the last node of a model; each is worked out on first use."""
 
     def __init__(self, model: bytes, opset: int) -> None:
-        self._model = model
-        self._opset = opset
-
-    @cached_property
-    def _node(self) -> Features:
-        source = Document.of_bytes(self._model)
+        source = Document.of_bytes(model)
         graph = source.message.graph
-        scope = GraphScope(
-            ground_of(source.message, source, Target(self._opset), Settings()), graph, self._opset, "graph", key=()
-        )
-        return Features(graph.node[-1], NodeScope(scope, None))
+        ground = ground_of(source.message, source, Target(opset), Settings())
+        self._node = Features(graph.node[-1], NodeScope(GraphScope(ground, graph, opset, "graph", key=()), None))
 
     def __getattr__(self, name: str) -> Any:
         """Compute a feature on its first use."""
