@@ -119,7 +119,9 @@ class GraphPass:
         if runtime is None or not self.edits:
             return ()
         ranks = (self.edits[0].scope.rank(value.name) for value in self.model.graph.output)
-        return (*self._memo.unmended, *runtime.misshapes(ranks))
+        outcomes = [outcome for edit in self.edits for _, _, outcome in edit.outcomes]
+        unmended = dict.fromkeys(says for outcome in outcomes for says in outcome.unmended)
+        return (*unmended, *runtime.misshapes(ranks))
 
     # One pass over the nodes
 
@@ -225,12 +227,11 @@ class GraphPass:
         try:
             settled, label = settle(node, scope)
             nodes = [node] if settled is None else settled
-            self._memo.unmended.update(scope.unmended)
             outcome = Outcome.of(scope, op_type, label, nodes, in_place=settled is None)
         except RefusedError as refused:
             edit.refuse(index, node.name, op_type, refused.reason_for(op_type), refused.hint)
             return
-        if settled is not None or label:
+        if settled is not None or label or scope.unmended:
             put_in_own_names(outcome, edit, index)
 
     # After the pass

@@ -130,7 +130,6 @@ class Memo:
 
     Attributes:
         doubts: operators of rewrites that have to be checked in the context of the whole model.
-        unmended: sentences about problems on the target runtime that no form avoids, in order of appearance.
     """
 
     def __init__(self, memory: Memory, *, remembers: bool = True) -> None:
@@ -139,7 +138,6 @@ class Memo:
         New ones are added only if `remembers`; otherwise every node is worked out by itself.
         """
         self.doubts: list[str] = []
-        self.unmended: dict[str, None] = {}
         self._remembers = remembers
         self._memory = memory
         self._writings: dict[GraphScope, dict[Outcome, Writing]] = {}
@@ -184,7 +182,6 @@ class Memo:
         elif outcome.refusal is not None:
             put_refusal(outcome, edit, index, read)
         elif outcome is not NOTHING:
-            self.unmended.update(dict.fromkeys(outcome.unmended))
             writings[outcome] = Writing(outcome, edit.scope, read, self.doubts)
             writings[outcome].put(edit, index, read)
 
