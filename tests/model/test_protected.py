@@ -128,14 +128,3 @@ def test_no_operator_of_onnx_ends_the_process(tmp_path: Path) -> None:
     assert len(models) > 1000
     (tmp_path / "models").write_bytes(pickle.dumps(models))
     assert subprocess.run([sys.executable, "-c", INFER_ALL, tmp_path / "models"], check=False).returncode == 0
-
-
-def test_half_of_the_frequencies_are_inferred_where_stft_states_nothing() -> None:
-    given = model(
-        """(float[2,8,1] x) => (float[a,b,c,d] y) <int64 step = {1}, int64 length = {5}> {
-        y = STFT (x, step, , length) }""",
-        17,
-    )
-    found = infer_shapes(given, data_prop=True)
-    assert [size.dim_value for size in found.graph.output[0].type.tensor_type.shape.dim] == [2, 4, 3, 2]
-    assert found.graph.node[0] == given.graph.node[0]

@@ -4,7 +4,7 @@ For four operators, inference reads the input type without checking that there i
 does not know have none. GatherND fails on a negative `batch_dims`. Both were seen with onnx 1.23, by running inference
 on its own node tests without types and with other attributes.
 
-For STFT without `onesided`, inference assumes 0, although the default is 1 (onnx 1.23): the default is added first.
+For STFT without `onesided`, inference assumes 0, although the default is 1 (onnx 1.23).
 
 Before onnx 1.23, Attention divides by the number of heads of the keys and values, which is zero if a function leaves it
 to its calls.
@@ -12,21 +12,18 @@ to its calls.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from itertools import chain
 
 from onnx import (
-    AttributeProto,
     ModelProto,
     NodeProto,
-    OperatorSetIdProto,
     defs,
-    load_from_string,
     shape_inference,
 )
 
-from reducelower.model.attributes import attribute_of, drop_attribute
-from reducelower.model.graph import all_nodes, walk
+from reducelower.model.attributes import attribute_of
+from reducelower.model.graph import walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.text import one_line
 
@@ -47,33 +44,20 @@ if defs.onnx_opset_version() < 28:  # before onnx 1.23
     _CRASHING_OPERATORS |= {"Attention": _DEFAULT}
     _SUSPECTS += (b"kv_num_heads",)
 
-_UNKNOWN_DOMAIN = "reducelower.unknown"
-
 
 def infer_shapes(
     model: ModelProto, *, check_type: bool = False, strict_mode: bool = False, data_prop: bool = False
 ) -> ModelProto:
-    """As `onnx.shape_inference.infer_shapes`, but it may infer less for nodes that could crash the process.
+    """As `onnx.shape_inference.infer_shapes`, but it infers nothing for models that could crash the process.
 
     Raises:
         onnx.shape_inference.InferenceError: as onnx's inference does.
         ValueError: the model is larger than 2 GiB.
     """
     data = model.SerializeToString()
-    if not any(map(data.__contains__, _SUSPECTS)) or not any(True for _ in _crashing_nodes(model)):
-        return shape_inference.infer_shapes(data, check_type, strict_mode, data_prop)
-    eased = load_from_string(data)
-    for node in [*_crashing_nodes(eased)]:
-        _ease(node)
-    for imports in (eased.opset_import, *(function.opset_import for function in eased.functions)):
-        imports.append(OperatorSetIdProto(domain=_UNKNOWN_DOMAIN, version=1))
-    inferred = shape_inference.infer_shapes(eased, check_type, strict_mode, data_prop)
-    for imports in (inferred.opset_import, *(function.opset_import for function in inferred.functions)):
-        imports.pop()
-    for node, source in zip(all_nodes(inferred), all_nodes(model), strict=True):
-        if (node.domain, node.op_type, len(node.attribute)) != (source.domain, source.op_type, len(source.attribute)):
-            node.CopyFrom(source)
-    return inferred
+    if any(map(data.__contains__, _SUSPECTS)) and _may_crash(model):
+        return ModelProto.FromString(data)
+    return shape_inference.infer_shapes(data, check_type, strict_mode, data_prop)
 
 
 def objection(model: ModelProto) -> str:
@@ -85,23 +69,13 @@ def objection(model: ModelProto) -> str:
     return ""
 
 
-def _crashing_nodes(model: ModelProto) -> Iterator[NodeProto]:
-    """The nodes that could crash the process."""
+def _may_crash(model: ModelProto) -> bool:
+    """Whether inferring a model could crash the process."""
     graph = model.graph
     stated = {value.name for value in chain(graph.input, graph.value_info) if value.HasField("type")}
     stated |= {tensor.name for tensor in graph.initializer}
-    for nodes, known in ((graph.node, stated), *((function.node, set[str]()) for function in model.functions)):
-        yield from (node for node in walk(nodes) if may_crash(node, known))
-
-
-def _ease(node: NodeProto) -> None:
-    """Change a node so that inference survives it: give it an unknown domain, or change one attribute."""
-    if node.op_type == "STFT":
-        node.attribute.add(name="onesided", type=AttributeProto.INT, i=1)
-    elif node.op_type == "Attention":
-        drop_attribute(node, "kv_num_heads")
-    else:
-        node.domain = _UNKNOWN_DOMAIN
+    held = ((graph.node, stated), *((function.node, set[str]()) for function in model.functions))
+    return any(may_crash(node, known) for nodes, known in held for node in walk(nodes))
 
 
 def may_crash(node: NodeProto, stated: Collection[str]) -> bool:
