@@ -100,19 +100,30 @@ class Answers:
         place = home.place  # each unknown size becomes an atom
         return tuple([self.atoms((place, name, axis)) if size is None else size for axis, size in enumerate(answer)])
 
+    def _followed(self, question: Question, home: Graph, name: str, value: ValueRecord) -> Any:
+        """The answer for a value that enters a graph from outside, or leaves one; of no other value is one known."""
+        sources = sources_outside(home, name) if value.made is None else self._sources_inside(value, home)
+        return in_common(question, sources, self.ask)
+
     def _element_type(self, home: Graph, name: str, value: ValueRecord) -> int:
-        made, stated, element_type = value.made, value.stated, 0
+        stated = value.stated
         if stated.element_type or stated.container:
             return stated.element_type
-        if made is None:
-            element_type = in_common("element_type", sources_outside(home, name), self.ask)
-        elif (version := home.version(made.domain)) is not None:
-            answer = output_element_type(made.node, value.place, version)
-            element_type = answer if isinstance(answer, int) else self._shared_type(answer, home)
-        if made is not None and not element_type:
-            element_type = in_common("element_type", self._sources_inside(value, home), self.ask)
-            element_type = element_type or self._listed_type(value, home) or self._inferred(value, home).element_type
+        element_type: int = self._followed("element_type", home, name, value)
+        if value.made is not None and not element_type:
+            element_type = self._type_of_output(value, home) or self._inferred(value, home).element_type
         return element_type or element_type_by_readers(home, name, partial(self.ask, home, "element_type"))
+
+    def _type_of_output(self, value: ValueRecord, home: Graph) -> int:
+        """The element type by the schema of the operator, or by the tables of operators that have none."""
+        assert value.made is not None
+        node, version = value.made.node, home.version(value.made.domain)
+        if version is None:
+            return 0
+        answer = output_element_type(node, value.place, version)
+        if not answer and (output := listed(node, value.place, home.opset)) is not None:
+            answer = list(filter(None, node.input[output.like : output.like + 1])) or output.element_type
+        return answer if isinstance(answer, int) else self._shared_type(answer, home)
 
     def _shared_type(self, names: Sequence[str], home: Graph) -> int:
         """The element type that values share; if one is a constant, nothing need be resolved for the others."""
@@ -122,38 +133,20 @@ class Answers:
                 return constant.element_type
         return next(filter(None, (self.ask(home, "element_type", name) for name in names)), 0)
 
-    def _listed_type(self, value: ValueRecord, home: Graph) -> int:
-        """The element type by the tables of operators that have no schema."""
-        assert value.made is not None
-        node = value.made.node
-        output = None if home.version(value.made.domain) is None else listed(node, value.place, home.opset)
-        if output is None:
-            return 0
-        is_like_input = 0 <= output.like < len(node.input) and node.input[output.like] != ""
-        return self.ask(home, "element_type", node.input[output.like]) if is_like_input else output.element_type
-
     def _container(self, home: Graph, name: str, value: ValueRecord) -> bytes:
         """The type of a sequence or of an optional value, serialized; empty for a tensor."""
-        made = value.made
-        if value.stated.container:
-            return value.stated.container
-        if made is None:
-            return in_common("container", sources_outside(home, name), self.ask)  # type: ignore[no-any-return]
-        container: bytes = in_common("container", self._sources_inside(value, home), self.ask)
-        return container or self._inferred(value, home).container
+        container: bytes = value.stated.container or self._followed("container", home, name, value)
+        return container if container or value.made is None else self._inferred(value, home).container
 
     def _rank(self, home: Graph, name: str, value: ValueRecord) -> int | None:
-        shape, rank = value.answers.get("shape"), None
-        if shape is not None:
-            return len(shape)
-        if value.made is not None:
-            rank = self._rank_of_output(value, home)
+        rank, shape = None, value.answers.get("shape")
+        if shape is None:
+            rank = self._followed("rank", home, name, value)
+            if rank is None and value.made is not None:
+                rank = self._rank_of_output(value, home)
             if rank is None:
-                rank = in_common("rank", self._sources_inside(value, home), self.ask)
-        if rank is None:
-            shape = self.ask(home, "shape", name)
-            return None if shape is None else len(shape)
-        return rank
+                shape = self.ask(home, "shape", name)
+        return rank if shape is None else len(shape)
 
     def _rank_of_output(self, value: ValueRecord, home: Graph) -> int | None:
         """The rank of an output by the tables of ranks."""
@@ -168,11 +161,10 @@ class Answers:
 
     def _shape(self, home: Graph, name: str, value: ValueRecord) -> Shape | None:
         """The shape, with None for unknown sizes."""
-        stated, shape = value.stated.sizes, None
-        if value.made is not None:
+        stated = value.stated.sizes
+        shape: Shape | None = self._followed("shape", home, name, value)
+        if shape is None and value.made is not None:
             shape = self._shape_of_output(value, home)
-        elif stated is None or None in stated:
-            shape = in_common("shape", sources_outside(home, name), self.ask)
         if stated is None:
             return shape
         if shape is not None and None not in shape:
@@ -185,11 +177,10 @@ class Answers:
     def _elements(self, home: Graph, name: str, value: ValueRecord) -> Elements | None:
         if value.stated.element_type not in (0, *COUNTING):
             return None
-        if value.made is None:
-            return in_common("elements", sources_outside(home, name), self.ask)  # type: ignore[no-any-return]
-        if sources := self._sources_inside(value, home):
-            return in_common("elements", sources, self.ask)  # type: ignore[no-any-return]
-        return self._by_rule(ELEMENTS, value.made, home) if value.place == 0 else None
+        elements: Elements | None = self._followed("elements", home, name, value)
+        if elements is None and value.made is not None and value.place == 0:
+            elements = self._by_rule(ELEMENTS, value.made, home)
+        return elements
 
     def _constant(self, home: Graph, name: str, value: ValueRecord) -> Array | None:
         """The value of a constant of the graph, or one computed from constants and known sizes."""
@@ -249,8 +240,6 @@ class Answers:
     def _shape_of_output(self, value: ValueRecord, home: Graph) -> Shape | None:
         made = value.made
         assert made is not None
-        if sources := self._sources_inside(value, home):
-            return in_common("shape", sources, self.ask)  # type: ignore[no-any-return]
         shape = self._by_rule(SHAPES, made, home) if value.place == 0 or made.node.op_type in ALIKE else None
         if shape is None:
             shape = self._inferred(value, home).shape
