@@ -109,17 +109,11 @@ def find_call_defect(model: ModelProto) -> str:
             return f"nothing gives the output {missing[0]!r} of its function {key[0]}::{key[1]}"
     sizes: dict[FunctionId, tuple[int, int]] = {}
     for key in functions:
-        if key not in sizes and (problem := _measure(key, functions, sizes)):
-            return problem
-    largest = max(count for count, _ in sizes.values())
-    if largest * len(model.graph.node) <= _MOST_NODES:
-        return ""
-    calls = map(called_function, walk(model.graph.node))
-    return _too_many(sum(sizes[called][0] if called in sizes else 1 for called in calls))
-
-
-def _too_many(count: int) -> str:
-    if count <= _MOST_NODES:
+        _, depth = _measure(key, functions, sizes)
+        if depth > _DEEPEST_CALL:
+            return f"its function {key[0]}::{key[1]} calls itself, or calls go more than {_DEEPEST_CALL} deep in it"
+    counts = (sizes.get(called, (1, 0))[0] for called in map(called_function, walk(model.graph.node)))
+    if sum(counts) <= _MOST_NODES:
         return ""
     return f"its functions call each other so often that they stand for more than {_MOST_NODES:,} nodes"
 
@@ -128,25 +122,16 @@ def _measure(
     key: FunctionId,
     functions: Mapping[FunctionId, FunctionProto],
     sizes: dict[FunctionId, tuple[int, int]],
-    above: tuple[FunctionId, ...] = (),
-) -> str:
-    """Record for a function and its callees how many nodes it expands to and how deep its calls go; return a defect."""
-    above = (*above, key)
-    count, depth = len(functions[key].node), 1
-    for called in map(called_function, walk(functions[key].node)):
-        if called not in functions:
-            continue
-        if called in above:
-            return f"its function {key[0]}::{key[1]} calls itself, directly or through others"
-        is_open = called not in sizes and len(above) <= _DEEPEST_CALL
-        if is_open and (problem := _measure(called, functions, sizes, above)):
-            return problem
-        inner, inner_depth = sizes.get(called, (0, _DEEPEST_CALL))
-        count, depth = count + inner, max(depth, inner_depth + 1)
-    if depth > _DEEPEST_CALL:
-        return f"its functions call each other more than {_DEEPEST_CALL} deep"
-    sizes[key] = count, depth
-    return _too_many(count)
+    above: int = 0,
+) -> tuple[int, int]:
+    """How many nodes a function expands to, and how deep its calls go: too deep if it calls itself."""
+    if key not in sizes and above <= _DEEPEST_CALL:
+        sizes[key] = 0, _DEEPEST_CALL  # if it is called while it is measured
+        called = [each for each in map(called_function, walk(functions[key].node)) if each in functions]
+        inner = [_measure(each, functions, sizes, above + 1) for each in called]
+        count = len(functions[key].node) + sum(count for count, _ in inner)
+        sizes[key] = count, 1 + max((depth for _, depth in inner), default=0)
+    return sizes.get(key, (0, _DEEPEST_CALL))
 
 
 # Nodes
