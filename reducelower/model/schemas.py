@@ -21,7 +21,6 @@ __all__ = [
     "default_attributes",
     "deprecated_from_start",
     "element_type_name",
-    "element_type_names",
     "first_version",
     "has_body",
     "is_deprecated",
@@ -185,11 +184,6 @@ def _element_types() -> Mapping[str, int]:
     names = {name.lower(): number for name, number in TensorProto.DataType.items() if number}
     # numpy's spellings.
     return {**names, "float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE}
-
-
-def element_type_names() -> tuple[str, ...]:
-    """Every spelling that `parse_element_type` accepts."""
-    return tuple(_element_types())
 
 
 def parse_element_type(name: str) -> int:

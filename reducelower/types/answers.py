@@ -11,16 +11,15 @@ from onnx import NodeProto, helper, numpy_helper
 
 from reducelower.arguments import LARGEST_RANK
 from reducelower.errors import RefusedError
-from reducelower.model.element_types import output_element_type
 from reducelower.model.schemas import plain_domain
 from reducelower.model.value_info import StatedType
 from reducelower.types.borders import HOLDERS, Source, in_common, is_followed, sources_inside, sources_outside
 from reducelower.types.call import Call, UnknownError
+from reducelower.types.element_types import element_type_by_readers, output_element_type
 from reducelower.types.elements import ELEMENTS
 from reducelower.types.fold import SELECTING, evaluated, is_computable
 from reducelower.types.graphs import Graph, Held
 from reducelower.types.known import COUNTING, Constant, Elements, Known, Question, Shape
-from reducelower.types.neighbours import element_type_by_readers
 from reducelower.types.node_inference import NOTHING, Facts, NodeInference, can_infer
 from reducelower.types.ranks import listed, rank_rule
 from reducelower.types.shapes import ALIKE, SHAPES

@@ -93,10 +93,6 @@ class Output:
     rank: RankOf | None = None
 
 
-def _with_one_more(call: Call) -> int:
-    return call.rank(0) + 1
-
-
 _SAME = (Output(0, rank=_like(0)),)
 _FLOAT = Output(element_type=TensorProto.FLOAT)
 _NORMALIZED = (Output(0, rank=_like(0)), _FLOAT, _FLOAT, Output(0, rank=_like(0)))
@@ -128,7 +124,6 @@ CONTRIB: Mapping[str, tuple[Output, ...]] = {
     **dict.fromkeys(("FusedMatMul", "FusedMatMulActivation", "TransposeMatMul"), (Output(0, rank=product),)),
     "DynamicQuantizeMatMul": (Output(0, rank=product),),
     "MatMulIntegerToFloat": (Output(2, rank=product),),
-    "MatMulInteger16": (Output(rank=product),),
     "DynamicQuantizeLSTM": (Output(0, rank=_fixed(4)), Output(0, rank=_fixed(3)), Output(0, rank=_fixed(3))),
     **dict.fromkeys(("QLinearAdd", "QLinearMul"), _QUANTIZED_BINARY),
     "QLinearConcat": (Output(1, rank=_like(2)),),
@@ -140,15 +135,8 @@ CONTRIB: Mapping[str, tuple[Output, ...]] = {
     "DequantizeLinear": (Output(1, rank=_like(0)),),
     "GatherBlockQuantized": (Output(2, rank=lambda call: call.rank(0) + call.rank(1) - 1),),
     "CDist": (Output(0, rank=_fixed(2)),),
-    "Tokenizer": (Output(element_type=TensorProto.STRING, rank=_with_one_more),),
-    "ExpandDims": (Output(0, rank=_with_one_more),),
-    "Rfft": (Output(0, rank=_with_one_more),),
-    "Irfft": (Output(0, rank=lambda call: call.rank(0) - 1),),
-    "CropAndResize": (Output(0, rank=_fixed(4)),),
+    "Tokenizer": (Output(element_type=TensorProto.STRING, rank=lambda call: call.rank(0) + 1),),
     "GatherND": (Output(0),),
-    "NGramRepeatBlock": (Output(1, rank=_fixed(2)),),
-    "BeamSearch": (Output(element_type=TensorProto.INT32, rank=_fixed(3)),),
-    **dict.fromkeys(("GreedySearch", "Sampling"), (Output(element_type=TensorProto.INT32, rank=_fixed(2)),)),
 }  # fmt: skip
 """Operators of com.microsoft."""
 

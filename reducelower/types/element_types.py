@@ -1,11 +1,11 @@
-"""The element types of outputs, from the type variables and attributes of operators.
+"""Element types of values, from the type variables and attributes of the operators that compute or read them.
 
 The output of `Add` has the type of its inputs, that of `Shape` is int64, that of `Cast` is in its attribute.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TypeAlias
 
@@ -14,13 +14,9 @@ from onnx import NodeProto, TensorProto, defs
 from reducelower.model.attributes import attribute_of
 from reducelower.model.constants import element_type_of_constant
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, plain_domain, schema
+from reducelower.types.graphs import Graph
 
-__all__ = [
-    "ElementTypeOrInputs",
-    "formal_at",
-    "only_element_type",
-    "output_element_type",
-]
+__all__ = ["element_type_by_readers", "output_element_type"]
 
 ElementTypeOrInputs: TypeAlias = "int | Sequence[str]"
 """An element type (0: unknown), or the inputs that all have the element type of the output."""
@@ -60,24 +56,50 @@ def _of_formals(node: NodeProto, place: int, opset: int) -> ElementTypeOrInputs:
 def _by_variables(op_type: str, domain: str, opset: int, place: int, inputs: int) -> int | tuple[int, ...]:
     """The element type of an output, or the positions of the inputs that share its type variable, or 0."""
     operator = schema(op_type, opset, domain)
-    output = None if operator is None else formal_at(operator.outputs, place)
+    output = None if operator is None else _formal_at(operator.outputs, place)
     if operator is None or output is None:
         return 0
-    formals = [formal_at(operator.inputs, index) for index in range(inputs)]
+    formals = [_formal_at(operator.inputs, index) for index in range(inputs)]
     alike = tuple(index for index, formal in enumerate(formals) if formal and formal.type_str == output.type_str)
-    return only_element_type(output) or alike
+    return _only_element_type(output) or alike
 
 
-def only_element_type(parameter: defs.OpSchema.FormalParameter) -> int:
+def _only_element_type(parameter: defs.OpSchema.FormalParameter) -> int:
     """The element type of a schema parameter that allows only one; else 0."""
     types = parameter.types
     (only,) = types if len(types) == 1 else ("",)
     return parse_element_type(only) if only.startswith("tensor(") else 0
 
 
-def formal_at(formals: Sequence[defs.OpSchema.FormalParameter], place: int) -> defs.OpSchema.FormalParameter | None:
+def _formal_at(formals: Sequence[defs.OpSchema.FormalParameter], place: int) -> defs.OpSchema.FormalParameter | None:
     """The formal parameter at a position; None for a variadic one whose values may differ in type."""
     formal = formals[min(place, len(formals) - 1)] if formals else None
     if formal is None or formal.option != defs.OpSchema.FormalParameterOption.Variadic:
         return formal if place < len(formals) else None
     return formal if formal.is_homogeneous else None
+
+
+def element_type_by_readers(home: Graph, name: str, element_type: Callable[[str], int]) -> int:
+    """The element type that a value must have because other inputs or outputs of a reader share it; 0 if unknown.
+
+    `element_type` returns the element type of another value of the graph.
+    """
+    for reader in home.readers(name):
+        operator = schema(reader.op_type, home.opset) if reader.domain in DEFAULT_DOMAINS else None
+        formal = None if operator is None else _formal_at(operator.inputs, list(reader.input).index(name))
+        if operator is None or formal is None:
+            continue
+        if only := _only_element_type(formal):
+            return only
+        if formal.type_str.startswith(("seq", "optional")):
+            continue  # such a variable says nothing about tensors
+        formals = [
+            *((other, _formal_at(operator.inputs, at)) for at, other in enumerate(reader.input)),
+            *((other, _formal_at(operator.outputs, at)) for at, other in enumerate(reader.output)),
+        ]
+        for other, alike in formals:
+            is_alike = other not in ("", name) and alike is not None and alike.type_str == formal.type_str
+            answer = element_type(other) if is_alike else 0
+            if answer:
+                return answer
+    return 0
