@@ -74,14 +74,12 @@ def sources_outside(graph: Graph, name: str) -> Sequence[Source]:
 
 def _handed(node: NodeProto, around: Graph, place: int) -> Sequence[Source]:
     """The value that a Loop, a Scan or a call passes to an input of its body."""
-    is_own = node.domain in DEFAULT_DOMAINS
     is_given = place < len(node.input) and node.input[place] != ""
-    if not is_given or (is_own and node.op_type not in ("Loop", "Scan")):
+    if not is_given or not is_followed(node, around):
         return ()
+    is_own = node.domain in DEFAULT_DOMAINS
     if is_own and node.op_type == "Loop":
         return (Source(around, node.input[place], None),)  # it keeps its element type; its shape may change
-    if is_own and not _is_followed_scan(node, around):
-        return ()
     if is_own and place >= carried(node):
         at = _scanned(node, "scan_input_axes", place)
         return (Source(around, node.input[place], -1, at),)

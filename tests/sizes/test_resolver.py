@@ -157,6 +157,14 @@ def test_a_scan_along_any_axes_tells_the_sizes_of_what_it_stacks(scanned: int, s
     assert [dim.dim_value for dim in found.tensor_type.shape.dim] == list(stacks.shape)
 
 
+def test_what_an_unknown_operator_passes_to_its_graph_is_unknown() -> None:
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17, "my" : 1]> g (float[4,8] x) => (y) {
+        y = my.Scored <body = b (float[n,m] v) => (float[n,m] w) { w = Neg (v) }> (x) }"""
+    )
+    assert [str(size) for size in Inference(model).known((0, 0), "w").shape or ()] != ["4", "8"]
+
+
 def test_what_a_sum_without_axes_keeps_is_no_sum() -> None:
     graph = Graph(
         parser.parse_graph(
