@@ -8,9 +8,10 @@ depends on a runtime or on the width of a C type. The definitions are those of t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,17 +40,28 @@ class Specimen:
         result = np.zeros(self.data.shape).sum(self.reduced_axes, keepdims=self.keepdims)
         return np.shape(result)
 
-    def groups(self) -> list[list[Any]]:
-        """The Python numbers that each element of the result is reduced from, in row-major order."""
+    @cached_property
+    def _rows(self) -> np.ndarray[Any, Any]:
+        """A row for each element of the result, in row-major order: what it is reduced from."""
         reduced = self.reduced_axes
         kept = [axis for axis in range(self.data.ndim) if axis not in reduced]
         count = math.prod(self.data.shape[axis] for axis in kept)
-        size = math.prod(self.data.shape[axis] for axis in reduced)
-        rows = self.data.transpose(*kept, *reduced).reshape(count, size)
-        if self.data.dtype.kind not in "iub":
-            rows = rows.astype(np.float64)
-        groups: list[list[Any]] = rows.tolist()
-        return groups
+        rows = self.data.transpose(*kept, *reduced).reshape(count, self.length)
+        return rows if self.data.dtype.kind in "iub" else rows.astype(np.float64)
+
+    @property
+    def length(self) -> int:
+        """How many numbers an element of the result is reduced from."""
+        return math.prod(self.data.shape[axis] for axis in self.reduced_axes)
+
+    def group(self, at: int) -> list[Any]:
+        """The Python numbers that an element of the result is reduced from."""
+        group: list[Any] = self._rows[at].tolist()
+        return group
+
+    def groups(self) -> Iterator[list[Any]]:
+        """The numbers of each element of the result, in row-major order."""
+        return map(self.group, range(len(self._rows)))
 
 
 _DIGITS = Context(prec=60, Emax=999999, Emin=-999999, traps=[])

@@ -23,7 +23,7 @@ from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.findings import DISTANCES, SiteStatus
 from reducelower.verification.judging.compare import compare_outputs, is_slight
 from reducelower.verification.judging.conditioning import DRAWS, Exactness, Move, moved_by
-from reducelower.verification.judging.formula import judge_by_formula
+from reducelower.verification.judging.formula import MOST, judge_by_formula
 from reducelower.verification.judging.judge import Judgement, Sight, are_extreme, judge
 from reducelower.verification.judging.witness import Differing, Witness
 from reducelower.verification.operators import BY_PROBABILITY, RANDOM, of_kind
@@ -80,7 +80,7 @@ class Seen:
         return magnitude(self.case.feeds.values())
 
     def formula(self, element_type: str) -> Specimen | None:
-        """What a Reduce operator is called with; None for other regions, and if the caller set a tolerance."""
+        """What a Reduce operator is called with; None for others, long sums, and if the caller set a tolerance."""
         if not self.pair.has_formula or element_type in (self.setup.tolerances or {}):
             return None
         (node,) = self.operator.graph.node
@@ -90,7 +90,8 @@ class Seen:
             axes = value_of(node, "axes")
         chosen = None if axes is None else tuple(np.ravel(axes).tolist())
         keeps, noop = bool(value_of(node, "keepdims", 1)), bool(value_of(node, "noop_with_empty_axes", 0))
-        return None if data is None else Specimen(data, chosen, keeps, noop)
+        specimen = None if data is None else Specimen(data, chosen, keeps, noop)
+        return specimen if specimen is not None and specimen.length <= MOST else None
 
     def moves(self, at: int) -> tuple[Callable[[], Move | None], ...]:
         """Ways to find out how far rounding moves one result, the cheapest first."""
@@ -200,7 +201,7 @@ def _whose_doing(seen: Seen, at: int, found: Judgement, specimen: Specimen | Non
     witness, differing = seen.witness, Differing(case.feeds, before, after, at, found.elements)
     if specimen is not None and found.elements is not None:
         results = (after, before) if pair.is_raised else (before, after)
-        body = witness.as_body(differing)
+        body = witness.as_body(differing, of_result=pair.is_raised)
         return judge_by_formula(pair.node.op_type, specimen, results, body, found.elements, is_raised=pair.is_raised)
     is_conversion = bool(pair.site.rule)
     if found.elements is not None and (is_conversion or not _gained(before, after, found.elements).any()):
