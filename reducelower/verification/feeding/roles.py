@@ -38,8 +38,8 @@ class Role:
     The kind is ``index``, ``index of elements``, ``places`` (rows of indices, one for each axis from this one on),
     ``class`` (an index that is never negative), ``count``, ``pad``, ``parts`` (sizes that add up to the axis),
     ``shape``, ``new shape`` (one size may be -1), ``axes``, ``end``, ``diagonal``, ``step``, ``start`` (of a range),
-    ``grid`` (the sizes of a grid, one grid for each matrix), ``whole number`` (floats with whole values too), ``share``
-    (between 0 and 1), or for Resize ``scales``, ``sizes`` or ``part`` (where the part starts and ends).
+    ``whole number`` (floats with whole values too), ``share`` (between 0 and 1), or for Resize ``scales``, ``sizes`` or
+    ``part`` (where the part starts and ends).
 
     Attributes:
         kind: see above.
@@ -81,8 +81,6 @@ class Role:
             return None
         if self.kind in ("shape", "new shape"):
             return _new_shape(of, shape[0], rng, infer=self.kind == "new shape") if len(shape) == 1 else None
-        if self.kind == "grid":
-            return np.array([*of[:1], *rng.integers(1, 6, shape[0] - 1)]) if len(shape) == 1 and shape[0] else None
         if self.kind in _RESIZED:
             return _resizing(self.kind, of, rng) if shape == (len(of) * _RESIZED[self.kind],) else None
         if self.kind == "axes":
