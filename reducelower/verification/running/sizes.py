@@ -31,6 +31,8 @@ def inferred(model: ModelProto, feeds: Mapping[str, Any]) -> GraphProto | None:
         computed = (name for node in graph.node if node.op_type != "Constant" for name in node.output if name)
         if all((shape := shapes.get(name)) is not None and None not in shape for name in computed):
             return graph
+        if any(dim.dim_value < 0 for value in graph.value_info for dim in value.type.tensor_type.shape.dim):
+            return graph  # a window is larger than its data
         return infer(fed).graph
     except shape_inference.InferenceError:
         return None
