@@ -54,8 +54,8 @@ class Ranges:
 
     @classmethod
     def between(cls, low: int | None, high: int | None) -> Self:
-        """All numbers from one to another; None if open."""
-        return cls((((low,) if low else (), () if high is None else (high,)),))
+        """All numbers from one to another; None if open. No number is below zero."""
+        return cls((((low or 0,) if low or high == 0 else (), () if high is None else (high,)),))
 
     @classmethod
     def of(cls, numbers: Iterable[int]) -> Self:

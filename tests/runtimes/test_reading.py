@@ -97,6 +97,14 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
         load_runtime(tmp_path / "none.toml")
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "text"), [(0, 0, "0"), (None, 0, "0"), (None, 3, "-3"), (0, 3, "-3"), (4, None, "4-"), (2, 2, "2")]
+)
+def test_a_range_between_two_numbers_is_written_shortly(low: int | None, high: int | None, text: str) -> None:
+    assert str(Ranges.between(low, high)) == text
+    assert Ranges.parse(text) == Ranges.between(low, high)
+
+
 @pytest.mark.parametrize("kind", [Ranges, Versions])
 @pytest.mark.parametrize("text", ["", "-", "1..2", "one", "3-2", "1 2", "1-2-3", "7,"])
 def test_what_is_no_range(kind: type[Ranges | Versions], text: str) -> None:
