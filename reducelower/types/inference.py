@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
+from onnx import GraphProto, ModelProto, NodeProto, TypeProto
 
 from reducelower.model.graph import may_hold_graphs
 from reducelower.model.inference import protected
@@ -32,10 +32,6 @@ class Inference(ModelGraphs):
     def resolver(self) -> Resolver:
         """Answers all questions."""
         return Resolver()
-
-    def holder(self, key: GraphKey) -> GraphProto | FunctionProto:
-        """The graph or function body at a key, before any rewrite."""
-        return self.graph(key).holder
 
     def type(self, key: GraphKey, name: str) -> TypeProto | None:
         """The type of a value of the graph at a key, possibly without its rank; None if unknown."""
@@ -90,7 +86,7 @@ def infer(model: ModelProto) -> ModelProto:
     """State all inferable types in value_info of a model copy that is used only for its types; return the copy."""
     inference = Inference(model)
     outside_functions = (key for key in inference.keys if not key or key[0] >= 0)
-    for graph, types in [(inference.holder(key), inference.types(key)) for key in outside_functions]:
+    for graph, types in [(inference.graph(key).holder, inference.types(key)) for key in outside_functions]:
         assert isinstance(graph, GraphProto)
         _state(graph, types)
     return model
