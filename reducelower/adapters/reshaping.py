@@ -10,7 +10,7 @@ beside -1 under allowzero; such models also run as before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
@@ -44,13 +44,16 @@ class PlainReshape:
         return not self.ahead and not self.behind
 
 
-def plain_reshape(data: Known, target: Known, result: Known, *, is_empty_never: bool = False) -> PlainReshape | None:
+def plain_reshape(
+    data: Known, target: Known, result: Known, never_zero: Collection[int] = (), *, is_empty_never: bool = False
+) -> PlainReshape | None:
     """The Reshape that means the same without allowzero; None if too little is known.
 
     Args:
         data: what is known about the data.
         target: what is known about the target shape.
         result: what is known about the result.
+        never_zero: atoms that are not zero.
         is_empty_never: whether no dimension is zero.
     """
     elements = target.elements
@@ -62,7 +65,7 @@ def plain_reshape(data: Known, target: Known, result: Known, *, is_empty_never: 
         return PlainReshape(None) if is_empty_never else None
     inferred = elements.index(-1) if -1 in elements else None
     sizes, before = _result_sizes(data.shape, elements, inferred), data.shape or ()
-    zero = _Zeros(is_empty_never)
+    zero = _Zeros(never_zero, is_empty_never)
     for shape in (sizes, result.shape):
         if shape is not None and (constant := _constant(before, shape)) is not None:
             return PlainReshape(constant)
@@ -80,13 +83,14 @@ def plain_reshape(data: Known, target: Known, result: Known, *, is_empty_never: 
 class _Zeros:
     """Decides whether sizes may be zero."""
 
+    never_zero: Collection[int]
     is_empty_never: bool
 
     def is_impossible(self, size: Size | None) -> bool:
         """Whether a size is not zero."""
         if isinstance(size, int):
             return size > 0
-        return self.is_empty_never or (size is not None and is_positive(size))
+        return self.is_empty_never or (size is not None and is_positive(size, self.never_zero))
 
     def is_copied(self, data: Shape, axis: int, size: Size | None) -> bool:
         """Whether a computed size means the same without allowzero: if it is zero, a zero also copies a zero."""

@@ -20,6 +20,7 @@ from reducelower.model.value_info import state, stated_type, tensor_type
 from reducelower.scope.ground import GraphView, Ground
 from reducelower.types.known import LONGEST, Known, in_own_names
 from reducelower.types.sizes import numbers_of
+from reducelower.types.witnesses import Witnesses
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
@@ -218,7 +219,19 @@ class GraphScope(GraphView):
 
     def known_of(self, names: tuple[str, ...]) -> tuple[Known, ...]:
         """See `known`; for several values, with atoms numbered in order of appearance."""
-        return in_own_names(map(self.known, names))
+        return in_own_names(map(self.known, names))[0]
+
+    def never_zero(self, names: tuple[str, ...]) -> frozenset[int]:
+        """The atoms (numbered as in `known_of`) that are not zero whenever the node that computes the last value is
+        of use; see `Scope.never_zero`."""
+        place = self.positions.get(names[-1])
+        if self.key or place is None:
+            return frozenset()
+        if self.ground.witnesses is None:
+            self.ground.witnesses = Witnesses(self.holder.node, self.known, self._output_names)
+        atoms = self.ground.witnesses.never_zero(place)
+        numbers = in_own_names(map(self.known, names))[1]
+        return frozenset(number for atom, number in numbers.items() if atom in atoms)
 
     # Questions about the surroundings
 

@@ -17,6 +17,7 @@ from reducelower.scope.values import Values, read_tensor
 from reducelower.types import Inference, Resolver
 from reducelower.types.known import Known
 from reducelower.types.model_graphs import KeyedGraph
+from reducelower.types.witnesses import Witnesses
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
@@ -40,6 +41,7 @@ class Ground:
         assumes_nonempty: whether no dimension is zero when the model runs.
         values: numbers of constant values, which other runs may share.
         frozen: names of initializers whose defaults were used as constants.
+        witnesses: which sizes are not zero; None until a rule asks.
     """
 
     names: Names
@@ -52,6 +54,7 @@ class Ground:
     assumes_nonempty: bool = False
     values: Values = field(default_factory=Values)
     frozen: set[str] = field(default_factory=set)
+    witnesses: Witnesses | None = None
 
     @cached_property
     def resolver(self) -> Resolver:
@@ -65,6 +68,7 @@ class Ground:
         """
         self.source.clear()
         self.__dict__.pop("resolver", None)
+        self.witnesses = None
 
 
 class GraphView(KeyedGraph):

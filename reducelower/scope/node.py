@@ -6,7 +6,7 @@ value, so its result is right for every node with the same answers to the same q
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from copy import copy, deepcopy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -120,6 +120,14 @@ class NodeScope(Scope):
         """This scope, which nested scopes return as well."""
         return self
 
+    def _ask_of_all(self, question: str) -> Any:
+        """Ask a question about all operands together."""
+        key = Question(question, ALL_OPERANDS)
+        if key not in self.trail:
+            assert self._operands is not None
+            self.trail[key] = getattr(self.graph, question)(tuple(real for _, real in self._operands.values()))
+        return self.trail[key]
+
     def is_new(self, name: str) -> bool:
         """Whether a rule added the value."""
         return name in self._made or name in self.added
@@ -178,11 +186,9 @@ class NodeScope(Scope):
 
     @cached_property
     def _facts(self) -> Mapping[str, Known]:
-        """The facts about each operand, from one question about all of them."""
+        """The facts about each operand."""
         assert self._operands is not None
-        known = self.graph.known_of(tuple(real for _, real in self._operands.values()))
-        self.trail[Question("known_of", ALL_OPERANDS)] = known
-        return dict(zip(self._operands, known, strict=True))
+        return dict(zip(self._operands, self._ask_of_all("known_of"), strict=True))
 
     @cached_property
     def atoms(self) -> Atoms:
@@ -190,6 +196,10 @@ class NodeScope(Scope):
         if self._operands is None:
             return self.graph.ground.resolver.atoms
         return Atoms(1 + max((atom for known in self._facts.values() for atom in known.atoms), default=-1))
+
+    def never_zero(self) -> Collection[int]:
+        """See `Scope.never_zero`."""
+        return () if self._operands is None else frozenset(self._ask_of_all("never_zero"))
 
     def heeds_zero(self) -> bool:
         """See `Scope.heeds_zero`."""

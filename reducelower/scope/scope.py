@@ -10,7 +10,7 @@ from reducelower.model.schemas import element_type_name, type_string
 from reducelower.types.sizes import is_positive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from onnx import NodeProto, TensorProto, TypeProto
 
@@ -96,6 +96,10 @@ class Scope(ABC):
 
         Equal numbers of atoms mean the same size for all values of the node.
         """
+
+    def never_zero(self) -> Collection[int]:
+        """The atoms that are not zero whenever an output of the model depends on the node and has a result."""
+        return self.node_scope.never_zero()
 
     def heeds_zero(self) -> bool:
         """Whether the replacement must test at run time for a zero dimension.

@@ -141,8 +141,8 @@ COUNTING = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
 """Element types whose contents may become sizes, or choose between them."""
 
 
-def in_own_names(values: Iterable[Known]) -> tuple[Known, ...]:
-    """The same facts with atoms numbered in order of appearance. Float contents are dropped.
+def in_own_names(values: Iterable[Known]) -> tuple[tuple[Known, ...], dict[int, int]]:
+    """The same facts with atoms numbered in order of appearance, and each atom's number. Float contents are dropped.
 
     So the facts are equal for values that differ only in the names of their sizes.
     """
@@ -161,4 +161,4 @@ def in_own_names(values: Iterable[Known]) -> tuple[Known, ...]:
         shape = None if value.shape is None else tuple(each for each in map(renamed, value.shape) if each is not None)
         elements = None if value.elements is None else tuple(map(renamed, value.elements))
         renumbered.append(Known(value.element_type, shape, elements, container=value.container))
-    return tuple(renumbered)
+    return tuple(renumbered), names

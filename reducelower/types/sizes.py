@@ -6,7 +6,7 @@ polynomials are. A size without atoms is an `int`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeAlias
@@ -155,11 +155,11 @@ def is_never_negative(size: Size) -> bool:
     return size >= 0 if isinstance(size, int) else all(coefficient > 0 for _, coefficient in size.terms)
 
 
-def is_positive(size: Size) -> bool:
-    """Whether a size is positive for all values of its atoms, which may be zero."""
+def is_positive(size: Size, positive: Collection[int] = ()) -> bool:
+    """Whether a size is positive for all values of its atoms, if those in `positive` are not zero."""
     if isinstance(size, int) or not is_never_negative(size):
         return isinstance(size, int) and size > 0
-    return any(not monomial for monomial, _ in size.terms)
+    return any(all(atom in positive for atom in monomial) for monomial, _ in size.terms)
 
 
 def makes_zero(one: Size, other: Size) -> bool:

@@ -104,6 +104,9 @@ def test_names_that_stand_in_the_model_are_not_given_again() -> None:
 
 # What rules are told is written down
 
+_OF_ALL = {"known": ("⟦1⟧",), "never_zero": ()}
+"""Questions about all operands together, with their arguments."""
+
 _QUESTIONS = sorted(get_args(Asking))
 
 
@@ -129,9 +132,10 @@ def test_every_question_about_an_operand_is_written_down(question: str) -> None:
     assert [asked.value for asked in scope.trail] == [1]
 
 
-def test_a_question_about_all_operands_is_written_down() -> None:
+@pytest.mark.parametrize("question", _OF_ALL)
+def test_every_question_about_all_operands_is_written_down(question: str) -> None:
     _, scope = _node_scope()
-    scope.known("⟦1⟧")
+    getattr(scope, question)(*_OF_ALL[question])
     assert [asked.value for asked in scope.trail] == [ALL_OPERANDS]
 
 

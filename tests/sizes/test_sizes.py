@@ -41,9 +41,12 @@ def test_only_exact_quotients_are_given(whole: str, part: str, quotient: str | N
     assert over(size(whole), size(part)) == (None if quotient is None else size(quotient))
 
 
-@pytest.mark.parametrize(("text", "expected"), [("a", False), ("a + 1", True), ("a + 3 - b", False)])
-def test_a_size_is_positive_whatever_its_names_stand_for(text: str, expected: bool) -> None:
-    assert is_positive(size(text)) == expected
+@pytest.mark.parametrize(
+    ("text", "known", "expected"),
+    [("a", [], False), ("a + 1", [], True), ("2*a*b", [0, 1], True), ("a + 3 - b", [0, 1], False)],
+)
+def test_a_name_alone_may_be_zero(text: str, known: list[int], expected: bool) -> None:
+    assert is_positive(size(text), known) == expected
 
 
 @pytest.mark.parametrize(

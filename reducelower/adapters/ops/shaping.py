@@ -44,7 +44,7 @@ def without_allowzero(op: Writer) -> list[NodeProto] | None:
     """The Reshape that means the same without allowzero, for opset 13; None if too little is known about sizes."""
     data, target = op.node.input[:2]
     known = op.scope.known(data), op.scope.known(target), op.scope.known(op.node.output[0])
-    plain = plain_reshape(*known)
+    plain = plain_reshape(*known) or plain_reshape(*known, op.scope.never_zero())
     if (plain is None or not plain.is_plain) and not op.scope.heeds_zero():
         plain = plain_reshape(*known, is_empty_never=True)
     if plain is None:
