@@ -140,15 +140,16 @@ def _without_sizes_below_zero(tried: Attempt, settings: Settings) -> Changed | N
 
 
 def _without_what_is_refused(tried: Attempt, settings: Settings) -> Changed | None:
-    """Widen narrow integers and replace sequences by tensors, as far as that applies."""
+    """Widen narrow integers, replace sequences by tensors, and run branches in Loops, as far as that applies."""
     source, _, plan = tried
     if not plan.target.opset:
         return None
     from reducelower.legalization.whole.narrow_integers import without_narrow_integers
     from reducelower.legalization.whole.sequences import without_sequences
+    from reducelower.legalization.whole.unlike_branches import without_unlike_branches
 
     made = Changed(source)
-    for change in (without_narrow_integers, without_sequences):
+    for change in (without_narrow_integers, without_sequences, without_unlike_branches):
         if changed := change(made.document, plan.target.opset, folder_of(settings)):
             made = replace(changed, done=(*made.done, *changed.done), inner=made.inner | changed.inner)
     return made if made.done else None
