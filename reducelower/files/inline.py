@@ -11,18 +11,17 @@ read, so no model can contain such a reference.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from io import FileIO
 from pathlib import Path
-from typing import TypeAlias
 
 from onnx import ModelProto, TensorProto
 
 from reducelower.files.external import external_tensors
 from reducelower.model.skeleton import LARGEST_CONSTANT
-from reducelower.model.wire import LENGTH, Field, MalformedError, Window, varint
+from reducelower.model.wire import LENGTH, RAW_DATA, Field, MalformedError, Piece, Window, varint, with_initializers
 
-__all__ = ["WORTH_LIFTING", "InlineWeights", "Piece", "lift", "splice"]
+__all__ = ["WORTH_LIFTING", "InlineWeights", "lift", "splice"]
 
 WORTH_LIFTING = 1 << 24
 """The weights of models with at least this many bytes stay where they are; parsing a smaller model takes no time."""
@@ -30,12 +29,8 @@ WORTH_LIFTING = 1 << 24
 _LARGE = 8 * LARGEST_CONSTANT + 1
 """Initializers of at least this many bytes stay. They have more elements than a rule may read."""
 
-_GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
-_VALUES = frozenset({3, 4, 5, 6, 7, _RAW_DATA, 10, 11, 13, 14})
+_VALUES = frozenset({3, 4, 5, 6, 7, RAW_DATA, 10, 11, 13, 14})
 """The fields of a TensorProto with its values or their location."""
-
-Piece: TypeAlias = "bytes | range"
-"""A part of a model's file: bytes, or a range to copy from the file with the weights."""
 
 
 class InlineWeights:
@@ -110,13 +105,13 @@ def lift(weights: InlineWeights, least: int = _LARGE) -> bytes | None:
 
     def lifted(tensor: Field) -> list[Piece] | None:
         values = [field for field in window.fields(tensor.value, tensor.end) if field.number in _VALUES]
-        if [field.number for field in values] != [_RAW_DATA] or values[0].end - values[0].value < least:
+        if [field.number for field in values] != [RAW_DATA] or values[0].end - values[0].value < least:
             return None
         before, after = window.read(tensor.value, values[0].start), window.read(values[0].end, tensor.end)
         return [before, after, weights.refer(range(values[0].value, values[0].end))]
 
     try:
-        pieces = _with_initializers(window, least, lifted)
+        pieces = with_initializers(window, least, lifted)
     except MalformedError:
         return None
     return b"".join(piece for piece in pieces if isinstance(piece, bytes)) if weights.weights else None
@@ -139,10 +134,10 @@ def splice(serialized: bytes, weights: InlineWeights) -> list[Piece]:
             after.ClearField("doc_string")
         for name in ("doc_string", "metadata_props", "external_data", "data_location"):
             tensor.ClearField(name)
-        head = varint(_RAW_DATA << 3 | LENGTH) + varint(len(weight))
+        head = varint(RAW_DATA << 3 | LENGTH) + varint(len(weight))
         return [tensor.SerializeToString() + head, weight, after.SerializeToString()]
 
-    pieces = _with_initializers(window, 0, spliced)
+    pieces = with_initializers(window, 0, spliced)
     if weights.has_more_references(serialized, sum(isinstance(piece, range) for piece in pieces)):
         return [_with_values(ModelProto.FromString(serialized), weights).SerializeToString()]
     return pieces
@@ -159,26 +154,3 @@ def _with_values(model: ModelProto, weights: InlineWeights) -> ModelProto:
             tensor.ClearField("data_location")
             tensor.raw_data = weights.window.read(weight.start, weight.stop)
     return copy
-
-
-def _with_initializers(window: Window, least: int, change: Callable[[Field], list[Piece] | None]) -> list[Piece]:
-    """The pieces of a model with changed initializers; shorter than `least` or with None from `change`, they stay.
-
-    Raises:
-        MalformedError: the bytes are not written as protobuf writes a model.
-    """
-    graphs = [field for field in window.fields(0, window.size) if field.number == _GRAPH]
-    if [graph.kind for graph in graphs] != [LENGTH]:
-        raise MalformedError("no graph, or one in parts")
-    (graph,) = graphs
-    inside: list[Piece] = []
-    copied = graph.value
-    for field in window.fields(graph.value, graph.end, least):
-        changed = change(field) if (field.number, field.kind) == (_INITIALIZER, LENGTH) else None
-        if changed is not None:
-            head = varint(_INITIALIZER << 3 | LENGTH) + varint(sum(map(len, changed)))
-            inside += [window.read(copied, field.start), head, *changed]
-            copied = field.end
-    inside.append(window.read(copied, graph.end))
-    head = varint(_GRAPH << 3 | LENGTH) + varint(sum(map(len, inside)))
-    return [window.read(0, graph.start), head, *inside, window.read(graph.end, window.size)]

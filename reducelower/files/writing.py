@@ -12,10 +12,11 @@ from typing import Any
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import ExternalFile
 from reducelower.files.formats import LARGEST_MESSAGE
-from reducelower.files.inline import Piece, splice
+from reducelower.files.inline import splice
 from reducelower.files.pending import PendingFile
 from reducelower.files.reading import LoadedModel
 from reducelower.model.document import Document
+from reducelower.model.wire import Piece
 
 __all__ = ["is_there", "resolve_destination", "write_model"]
 

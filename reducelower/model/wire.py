@@ -7,22 +7,32 @@ precedes them (https://protobuf.dev/programming-guides/encoding).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
 
 __all__ = [
     "INPUT",
     "LENGTH",
     "NAME",
     "OUTPUT",
+    "RAW_DATA",
     "Field",
     "MalformedError",
+    "Piece",
     "Window",
     "varint",
+    "with_initializers",
 ]
 
 INPUT, OUTPUT, NAME = 0x0A, 0x12, 0x1A
 """The tags of the first fields of NodeProto, as protobuf writes them."""
+
+_GRAPH, _INITIALIZER = 7, 5
+RAW_DATA = 9
+"""The field of TensorProto with its values as bytes."""
+
+Piece: TypeAlias = "bytes | range"
+"""A part of a model's file: bytes, or a range to copy from the file with the weights."""
 
 LENGTH = 2
 """Wire type of length-delimited fields."""
@@ -127,3 +137,26 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         if byte < 128:
             return number, at
     raise MalformedError("an integer of more than 64 bits")
+
+
+def with_initializers(window: Window, least: int, change: Callable[[Field], list[Piece] | None]) -> list[Piece]:
+    """The pieces of a model with changed initializers; shorter than `least` or with None from `change`, they stay.
+
+    Raises:
+        MalformedError: the bytes are not written as protobuf writes a model.
+    """
+    graphs = [field for field in window.fields(0, window.size) if field.number == _GRAPH]
+    if [graph.kind for graph in graphs] != [LENGTH]:
+        raise MalformedError("no graph, or one in parts")
+    (graph,) = graphs
+    inside: list[Piece] = []
+    copied = graph.value
+    for field in window.fields(graph.value, graph.end, least):
+        changed = change(field) if (field.number, field.kind) == (_INITIALIZER, LENGTH) else None
+        if changed is not None:
+            head = varint(_INITIALIZER << 3 | LENGTH) + varint(sum(map(len, changed)))
+            inside += [window.read(copied, field.start), head, *changed]
+            copied = field.end
+    inside.append(window.read(copied, graph.end))
+    head = varint(_GRAPH << 3 | LENGTH) + varint(sum(map(len, inside)))
+    return [window.read(0, graph.start), head, *inside, window.read(graph.end, window.size)]
