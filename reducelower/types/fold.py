@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
@@ -35,7 +35,7 @@ _SIZES = {"ConstantOfShape": 0, "Expand": 1, "Tile": 1, "Reshape": None}
 _COMPUTABLE = frozenset(
     {
         "Abs", "Add", "And", "ArgMax", "ArgMin", "Cast", "CastLike", "Ceil", "Clip", "Compress", "Concat",
-        "ConstantOfShape", "CumSum", "Div", "Equal", "Expand", "Flatten", "Floor", "Gather",
+        "ConstantOfShape", "CumSum", "Div", "Equal", "Expand", "Flatten", "Floor", "Gather", "GatherElements",
         "GatherND", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg",
         "NonZero", "Not", "Or", "Range", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape",
         "ScatterElements", "ScatterND", "Shape", "Sign", "Size", "Slice", "Split", "Squeeze", "Sub", "Tile", "TopK",
@@ -98,9 +98,18 @@ def _unsqueezed(node: NodeProto, inputs: list[Array | None]) -> Array | None:
     return None if data is None else np.expand_dims(data, tuple(int(axis) for axis in axes))
 
 
-_OWN = {"Slice": _sliced, "Unsqueeze": _unsqueezed}
-"""Operators that the reference evaluator gets wrong: Slice backward from before the first element, and Unsqueeze with
-several negative axes."""
+def _gathered_elements(node: NodeProto, inputs: list[Array | None]) -> Array | None:
+    data, indices = inputs
+    if data is None or indices is None:
+        return None
+    places: list[Any] = list(np.indices(indices.shape, sparse=True))
+    places[value_of(node, "axis", 0)] = indices
+    return np.asarray(data[tuple(places)])
+
+
+_OWN = {"GatherElements": _gathered_elements, "Slice": _sliced, "Unsqueeze": _unsqueezed}
+"""Operators that the reference evaluator gets wrong: Slice backward from before the first element, Unsqueeze with
+several negative axes, and GatherElements along more than 32 elements."""
 
 
 def evaluated(node: NodeProto, inputs: list[Array | None], opset: int, place: int = 0) -> Array | None:
