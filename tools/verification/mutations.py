@@ -152,6 +152,11 @@ def mutants(
         yield Mutant(fault, f"{name} -> {target}", where, _source(name), after, honest)
 
 
+def _is_plain(given: ModelProto) -> bool:
+    """Whether a model has one node, and tensors alone as inputs, for which values are made here."""
+    return len(given.graph.node) == 1 and all(value.type.tensor_type.elem_type for value in given.graph.input)
+
+
 def _loads(given: ModelProto) -> bool:
     try:
         onnx.checker.check_model(given, full_check=True)
@@ -226,7 +231,7 @@ def main() -> int:
     verdicts: Counter[str] = Counter()
     kinds: set[str] = set()
     missed = 0
-    names = [f"{CASE}{case.name}" for case in cases() if len(case.model.graph.node) == 1] if options.cases else []
+    names = [f"{CASE}{case.name}" for case in cases() if _is_plain(case.model)] if options.cases else []
     for mutant in mutants(options.seed, options.count, names):
         kinds.add(mutant.fault)
         verification = verify(mutant.before, mutant.after)
