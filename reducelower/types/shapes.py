@@ -154,6 +154,13 @@ def _sliced(call: Call) -> Shape:
     return tuple(result)
 
 
+def _ranged(call: Call) -> Shape:
+    (start,), (limit,), (step,) = (call.elements(index) for index in range(3))
+    if start != 0 or step != 1 or limit is None or not is_never_negative(limit):
+        raise UnknownError
+    return (limit,)
+
+
 SAME_SHAPE = (
     "Abs", "BatchNormalization", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Cos", "CumSum", "Dropout", "Elu", "Erf",
     "Exp", "Floor", "Gelu", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "Identity",
@@ -181,6 +188,7 @@ SHAPES: Mapping[str, Callable[[Call], Shape]] = {
     "Expand": lambda call: broadcast(call.shape(0), call.elements(1)),
     "Gather": _gathered,
     "MatMul": _multiplied,
+    "Range": _ranged,
     **dict.fromkeys(REDUCTIONS, _reduced),
     "Reshape": _reshaped,
     "Shape": lambda call: (len(range(call.rank(0))[call.part()]),),

@@ -187,3 +187,14 @@ def test_attempts_that_only_need_the_plan_share_what_is_worked_out() -> None:
     trials = document.for_trials()
     assert asked(trials) is asked(trials)
     assert asked(document) is not asked(document)
+
+
+def test_positions_up_to_a_size_are_as_many() -> None:
+    """As exporters write the positions of tokens."""
+    given = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]> g (int64[n, m] x) => (int64[p] y)
+        <int64 zero = {0}, int64 one = {1}> {
+            s = Shape (x)  m = Gather (s, one)  y = Range (zero, m, one) }"""
+    )
+    inference = Inference(given)
+    assert inference.known((), "y").shape == inference.known((), "x").shape[1:]
