@@ -259,9 +259,7 @@ _FEATURES: Mapping[str, Callable[[Features], Any]] = {
     "all_axes": lambda op: op.reduced is None or len(op.reduced) == op.rank > 0,
     "element_types": _element_types,
     "second_types": lambda op: op.type_of(op.input(1)),
-    "last_types": lambda op: element_type_name(
-        op.scope.element_type(next(filter(None, reversed(op.node.input)), "")) or 0
-    ),
+    "last_types": _last_types,
     "output_types": _output_types,
     "data": lambda op: _of(op.input(0), op.scope.written_as, ""),
     "last": lambda op: _of((op.node.input or [""])[-1], op.scope.written_as, ""),
