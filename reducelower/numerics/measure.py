@@ -18,7 +18,6 @@ __all__ = [
     "Difference",
     "element_type_of",
     "exact_numbers",
-    "first_place",
     "holds_special",
     "identical",
     "is_float",
@@ -26,7 +25,6 @@ __all__ = [
     "lowest_and_highest",
     "measure",
     "smallest_and_eps",
-    "ulp_distance",
 ]
 
 Array = npt.NDArray[Any]
@@ -109,7 +107,7 @@ def _in_order(array: Array) -> npt.NDArray[np.uint64]:
     return ordered
 
 
-def ulp_distance(before: Array, after: Array) -> npt.NDArray[np.uint64]:
+def _ulp_distance(before: Array, after: Array) -> npt.NDArray[np.uint64]:
     """Distance in units in the last place, by the order of the floats; meaningless for NaN."""
     left, right = _in_order(before), _in_order(after)
     return np.maximum(left, right) - np.minimum(left, right)
@@ -219,7 +217,7 @@ def _measure_block(
     left, right = before.astype(wide), after.astype(wide)
     finite = np.isfinite(left) & np.isfinite(right)
     special = ~finite & ~((left == right) | (np.isnan(left) & np.isnan(right)))
-    ulps = np.where(finite, ulp_distance(before, after), np.uint64(0))
+    ulps = np.where(finite, _ulp_distance(before, after), np.uint64(0))
     with np.errstate(invalid="ignore", over="ignore"):
         errors = np.where(finite, np.abs(left - right), 0)
     magnitudes = np.where(np.isfinite(left), np.abs(left), 0) if largest is None else largest
@@ -238,7 +236,7 @@ def _underflown(left: Array, right: Array, dtype: np.dtype[Any]) -> npt.NDArray[
 
 
 def _special_sentence(before: Array, after: Array, special: Array) -> str:
-    where = first_place(special)
+    where = _first_place(special)
     names = (("NaN", np.isnan), ("+inf", np.isposinf), ("-inf", np.isneginf))
     for name, test in names:
         here, there = _holds(test, before), _holds(test, after)
@@ -265,7 +263,7 @@ def _error_sentence(before: Array, after: Array, outside: Array) -> str:
     )
 
 
-def first_place(mask: Array) -> tuple[int, ...]:
+def _first_place(mask: Array) -> tuple[int, ...]:
     """The index of the first element where a mask is true; (0,) for a mask of rank 0."""
     return _place(int(np.argmax(mask)), mask)
 
@@ -289,7 +287,7 @@ def _measure_exact(before: Array, after: Array, allowance: Array | float) -> Dif
             differ &= ~(np.abs(before.astype(np.longdouble) - after.astype(np.longdouble)) <= allowance)
     if not differ.any():
         return Difference()
-    where = first_place(differ)
+    where = _first_place(differ)
     largest_error = relative = 0.0
     if before.dtype.kind in "iuf":
         # int64 and uint64 need longdouble: a double cannot tell their largest values apart.

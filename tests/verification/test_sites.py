@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from onnx import TensorProto, helper, parser
 
 from reducelower import expand
@@ -27,6 +29,17 @@ def test_that_a_form_read_back_is_better_is_told() -> None:
     assert [text for text in told if "right where the source is not" in text]
     without = verify(source, made.model)
     assert "nan before" in str(without) and not without.equivalent
+
+
+def test_a_form_that_is_not_that_of_the_operator_differs_by_itself() -> None:
+    """The operator's own body is what may excuse a loss, and not the form that it replaces."""
+    graph = "g (float[N, 4] x) => (float[N, 1] y) <int64[1] a = {{1}}> {{ p = {} (x)  y = ReduceSum (p, a) }}"
+    made = raise_with_plan(model(graph.format("Abs")))
+    assert [node.op_type for node in made.model.graph.node] == ["ReduceL1"]
+    (finding,) = verify_regions(model(graph.format("Relu")), made.model, made.plan).findings
+    assert finding.status == "different"
+    before, after = (float(number) for number in re.findall(r"(\S+) (?:before|after),", finding.reason))
+    assert before < after, finding.reason  # what is negative counts in the norm alone
 
 
 def test_whole_models_and_sites_give_one_verdict() -> None:

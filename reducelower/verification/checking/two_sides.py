@@ -76,16 +76,7 @@ class _Run:
             if self._contradicts_model(case.feeds, expected):
                 continue
             self._tally.cases += 1
-            seen = Seen(
-                self._setup,
-                case,
-                operator,
-                self._left,
-                expected,
-                results,
-                witness,
-                exactness,
-            )
+            seen = Seen(self._setup, case, operator, self._left, expected, results, witness, exactness)
             judge_case(self._tally, seen)
             if self._tally.status == "different":
                 break  # no other case makes it worse

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -95,24 +96,29 @@ def judge_by_formula(
     before, after = results
     tolerance, is_whole = tolerance_for(element_type_of(before)), not is_float(before)
     bodies = body.ravel() if isinstance(body, np.ndarray) and body.shape == before.shape else None
-    worst: tuple[SiteStatus, str] = "equal", ""
+    counts: Counter[SiteStatus] = Counter()
+    shown: dict[SiteStatus, str] = {}
     for at in np.flatnonzero(elements)[: max(_NUMBERS // max(specimen.length, 1), 1)]:
         exact = _exact(op_type, specimen.group(at), before.dtype, is_whole=is_whole)
         one, other = (item.ravel()[at].item() if is_whole else float(item.ravel()[at]) for item in (before, after))
         found = _standing(exact, one, other, None if bodies is None else float(bodies[at]), tolerance, is_raised)
-        if _ORDER.index(found) > _ORDER.index(worst[0]):
-            right = "open" if exact.value is None else f"{exact.value:.9g}"
-            worst = found, f"{_WORDS[found]}: {one!r} before, {other!r} after, {right} in exact arithmetic"
-    return worst
+        counts[found] += 1
+        right = "open" if exact.value is None else f"{exact.value:.9g}"
+        first, then = (str(item.ravel()[at]) for item in (results[::-1] if is_raised else results))
+        shown.setdefault(found, f"{first} before, {then} after, {right} in exact arithmetic")
+    worst = next((status for status in _WORDS if counts[status]), None)
+    if worst is None:
+        return "equal", ""
+    return worst, f"{counts[worst]} of {before.size} values {_WORDS[worst]}: {shown[worst]}"
 
 
-_ORDER: tuple[SiteStatus, ...] = ("equal", "improved", "overflow", "loses range", "different")
 _WORDS: dict[SiteStatus, str] = {
-    "improved": "values are right where the source is not",
-    "overflow": "values lose range, digits or NaN, as the source or the operator's definition does",
-    "loses range": "values overflow or vanish, as the operator's definition does",
-    "different": "values differ",
+    "different": "differ",
+    "loses range": "overflow or vanish, as the operator's definition does",
+    "overflow": "lose range, digits or NaN, as the source or the operator's definition does",
+    "improved": "are right where the source is not",
 }
+"""What is said, the worst first."""
 
 
 def _standing(

@@ -1,4 +1,4 @@
-"""Judges one result of both sides: equal, better than the source, lost as the definition loses it, or different."""
+"""Judges one result of both sides by tolerance: equal, out of range on either side, or different."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ __all__ = ["NEAR_THE_END", "Judgement", "Sight", "are_extreme", "judge"]
 
 NEAR_THE_END = 1 / 64
 """Share of the largest number of a type above which sums of a few values are out of range."""
-_TIGHT = 2  # ULP that need no explanation
 
 
 @dataclass(frozen=True)
 class Judgement:
     """One output of one run: the worst status of its values, with a sentence unless they are equal.
 
-    The errors are over equal finite values; `elements` marks the values that differ, unless a formula decided.
+    The errors are over equal finite values; `elements` marks the values that differ.
     """
 
     status: SiteStatus
