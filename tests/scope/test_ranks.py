@@ -127,3 +127,19 @@ def test_a_value_made_of_itself_has_none() -> None:
     given = model("(float[2] x) => (float[n] y) { y = Relu (x)  a = Add (x, b)  b = Neg (a) }", 13, 7)
     scope = scope_of(given)
     assert [rank_of(name, scope) for name in ("a", "b", "y")] == [None, None, 1]
+
+
+@pytest.mark.parametrize(
+    ("stated", "nodes"),
+    [
+        ("float[2,3] z", "z = Abs (x)  y = ReduceMax <axes = [-1]> (z)"),
+        ("float[6] a, float[1] c", "a = Relu (x)  c = Neg (a)  d = Abs (c)  y = ReduceMax <axes = [-1]> (d)"),
+    ],
+)
+def test_a_rank_that_nodes_compute_counts_whatever_the_model_states(stated: str, nodes: str) -> None:
+    """The last of three axes is 2; by the stated ranks it were 1 or 0."""
+    wrong = parser.parse_model(
+        f'<ir_version: 7, opset_import: ["": 12]> g (float[2,3,4] x) => (float[2,3,1] y) <{stated}> {{ {nodes} }}'
+    )
+    *_, reduced = reducelower.convert_version(wrong, 9).graph.node
+    assert [list(attribute.ints) for attribute in reduced.attribute if attribute.name == "axes"] == [[2]]
