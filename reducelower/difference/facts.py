@@ -6,23 +6,23 @@ of them makes.
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, ValueInfoProto
+from onnx import ModelProto, TensorProto, ValueInfoProto
 
 from reducelower.difference.matching import Matched, Side
-from reducelower.model.graph import function_path
-from reducelower.model.spelled import attribute_text, type_text
+from reducelower.model.spelled import type_text
 from reducelower.model.text import counted, short, shown
-from reducelower.verification.regions.numbering import attribute_key, content, opsets_of
+from reducelower.verification.regions.numbering import content, opsets_of
+from reducelower.verification.running.inlined import PLACE
 
-__all__ = ["Fact", "facts_of", "function_name", "matched_statements", "model_statements"]
+__all__ = ["Fact", "facts_of", "matched_statements", "model_statements"]
 
-FactKind = Literal["version", "metadata", "input", "output", "type", "function"]
+FactKind = Literal["version", "metadata", "input", "output", "type"]
 
-Names = Mapping[Literal["input", "output", "function"], Mapping[str, str]]
+Names = Mapping[Literal["input", "output"], Mapping[str, str]]
 """The names that both models have, of one of them, with the names by which they are compared."""
 
 _LONGEST = 60
@@ -78,34 +78,12 @@ def model_statements(model: ModelProto, names: Names) -> Iterator[Statement]:
     for name in ("training_info", "configuration"):
         parts = tuple(item.SerializeToString(deterministic=True) for item in getattr(model, name, ()))
         yield Statement("metadata", name.replace("_", " "), "", counted(len(parts), "part") if parts else "", parts)
-    for function in model.functions:
-        yield from _function_statements(function, names["function"])
     yield from _interface_statements("input", model.graph.input, names["input"])
     yield from _interface_statements("output", model.graph.output, names["output"])
     inputs = {value.name: names["input"].get(value.name, value.name) for value in model.graph.input}
     for tensor in (tensor for tensor in model.graph.initializer if tensor.name in inputs):
         yield Statement("input", "default", inputs[tensor.name], "given", content(tensor))
         yield from _documentation(inputs[tensor.name], "default", tensor)
-
-
-def _function_statements(function: FunctionProto, common: Container[str]) -> Iterator[Statement]:
-    name = function_name(function)
-    yield Statement("function", "definition", name, "given")
-    if name not in common:
-        return
-    yield Statement("version", "opset", name, str(opsets_of(function).get("", "")))
-    yield from _documentation(name, "function", function)
-    for attribute in function.attribute:
-        yield Statement("function", f"attribute {attribute}", name, "required")
-    for default in function.attribute_proto:
-        yield Statement(
-            "function", f"attribute {default.name}", name, attribute_text(default), attribute_key(default)[1]
-        )
-
-
-def function_name(function: FunctionProto) -> str:
-    """Domain, name and overload of a function."""
-    return function_path(function).removeprefix("functions/")
 
 
 def _interface_statements(
@@ -131,7 +109,7 @@ def matched_statements(matched: Matched) -> Iterator[tuple[list[Statement], list
     for at, other in left.partners.items():
         node, new_node = left.nodes[at], right.nodes[other]
         constants.update(zip(node.input, new_node.input, strict=False))
-        label = left.label(at)
+        _, label = left.stood_at(at)
         yield [*_documentation(label, "node", node)], [*_documentation(label, "node", new_node)]
         for name, new in zip(node.output, new_node.output, strict=False):
             yield [*_about_value(name, values[0].get(name))], [*_about_value(name, values[1].get(new))]
@@ -146,8 +124,7 @@ def _values(side: Side) -> Mapping[str, ValueInfoProto]:
     holder = side.place.holder
     if side.path == "graph":
         return {value.name: value for value in holder.value_info if value.name not in side.outputs}
-    outputs = holder.output if isinstance(holder, GraphProto) else ()
-    return {value.name: value for value in (*holder.value_info, *outputs)}
+    return {value.name: value for value in (*holder.value_info, *holder.output)}
 
 
 def _about_value(name: str, value: ValueInfoProto | None) -> Iterator[Statement]:
@@ -159,8 +136,6 @@ def _about_value(name: str, value: ValueInfoProto | None) -> Iterator[Statement]
 def _tensors(side: Side) -> Mapping[str, TensorProto]:
     """By name, the initializers that are no inputs."""
     holder = side.place.holder
-    if isinstance(holder, FunctionProto):
-        return {}
     inputs = {value.name for value in holder.input}
     return {tensor.name: tensor for tensor in holder.initializer if tensor.name not in inputs}
 
@@ -169,4 +144,5 @@ def _documentation(subject: str, of: str, holder: Any) -> Iterator[Statement]:
     if holder.doc_string:
         yield Statement("metadata", f"{of} doc string", subject, holder.doc_string)
     for item in holder.metadata_props:
-        yield Statement("metadata", f"{of} metadata {item.key!r}", subject, item.value)
+        if item.key != PLACE:
+            yield Statement("metadata", f"{of} metadata {item.key!r}", subject, item.value)

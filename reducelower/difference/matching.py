@@ -7,18 +7,18 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import zip_longest
 
-from reducelower.model.calls import called_function, functions_of
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.regions.claims import Level
 from reducelower.verification.regions.numbering import COMMUTATIVE, Numbers, read_by
 from reducelower.verification.regions.places import Place
+from reducelower.verification.running.inlined import stood_at
 
 __all__ = ["Matched", "Side", "match"]
 
 
 class Side:
-    """One of two matched graphs or function bodies.
+    """One of two matched graphs.
 
     Attributes:
         numbers: the numbers of all values, equal for those that both sides have.
@@ -51,7 +51,7 @@ class Side:
     @cached_property
     def outputs(self) -> Sequence[str]:
         """The names of its outputs."""
-        return [item if isinstance(item, str) else item.name for item in self.place.holder.output]
+        return [item.name for item in self.place.holder.output]
 
     @property
     def opset(self) -> int:
@@ -71,22 +71,22 @@ class Side:
         return self.nodes[at].domain, self.nodes[at].op_type
 
     def is_open(self, at: int) -> bool:
-        """Whether a node may still be matched: not if it has graphs inside, or calls a function, not aligned."""
+        """Whether a node may still be matched: not if it has graphs inside that were not aligned."""
         return at not in self.partners and at not in self._closed
 
     @cached_property
     def _closed(self) -> Set[int]:
-        functions = functions_of(self.place.model)
-        holding = {at for at, node in self.nodes.items() if any(subgraphs(node)) or called_function(node) in functions}
+        holding = {at for at, node in self.nodes.items() if any(subgraphs(node))}
         return {at for at in holding if self._entered.isdisjoint(map(self.number, self.nodes[at].output))}
 
     def number(self, name: str) -> int:
         """The number of a value; negative if it is absent or nothing computes it."""
         return self.numbers.get(name, -1) if name else -2
 
-    def label(self, at: int) -> str:
-        """The name of a node, or its operator and position if it has none."""
-        return self.nodes[at].name or f"{self.nodes[at].op_type}#{at}"
+    def stood_at(self, at: int) -> tuple[str, str]:
+        """The graph path of a node, and its name, or its operator and position if it has none."""
+        graph, _, name = stood_at(self.nodes[at], self.path, at)
+        return graph, name
 
 
 class Matched:

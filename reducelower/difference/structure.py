@@ -12,7 +12,7 @@ from typing import Any, Literal
 from onnx import ModelProto, NodeProto, ValueInfoProto
 
 from reducelower.difference.changes import Change, changes_of
-from reducelower.difference.facts import Fact, Names, facts_of, function_name, matched_statements, model_statements
+from reducelower.difference.facts import Fact, Names, facts_of, matched_statements, model_statements
 from reducelower.difference.matching import Matched, match
 from reducelower.lines import Line
 from reducelower.model.graph import all_nodes
@@ -22,6 +22,7 @@ from reducelower.model.text import counted
 from reducelower.types import Inference
 from reducelower.verification.regions.align import align
 from reducelower.verification.result import to_plain
+from reducelower.verification.running.inlined import inlined
 
 __all__ = ["Change", "Difference", "Fact", "difference"]
 
@@ -85,15 +86,15 @@ def difference(before: ModelProto, after: ModelProto, *, keeps_names: bool = Fal
     """Compare two models by structure.
 
     Operators, attributes, constants by value (however they are spelled), connections, types, versions and metadata
-    count. Names of values, nodes and graphs do not, except inputs and outputs of models and functions. An operator is
-    the same at two opset versions. Tensors with external data are equal if they refer to the same place; in models of
-    `Source.light`, by content. A conversion `keeps_names`, so nothing else is tried. The models are not changed.
+    count. Names of values, nodes and graphs do not, except inputs and outputs of models. A call of a local function
+    counts as the nodes of the function. An operator is the same at two opset versions. Tensors with external data are
+    equal if they refer to the same place; in models of `Source.light`, by content. A conversion `keeps_names`, so
+    nothing else is tried. The models are not changed.
     """
-    functions = {*map(function_name, before.functions)} & {*map(function_name, after.functions)}
+    before, after = inlined(before), inlined(after)
     names: Names = {
         "input": _counterparts(before.graph.input, after.graph.input),
         "output": _counterparts(before.graph.output, after.graph.output),
-        "function": {name: name for name in functions},
     }
     compared = partial(_compared, (before, after), names, (Inference(before), Inference(after)))
     levels, found = compared("kept" if keeps_names else "hints")
@@ -145,7 +146,7 @@ def _merged(changes: Sequence[Change]) -> Iterator[Change]:
     groups: dict[Change, list[tuple[str, str]]] = {}
     for change in changes:
         groups.setdefault(replace(change, nodes=()), []).extend(change.nodes)
-    return (replace(change, nodes=tuple(nodes)) for change, nodes in groups.items())
+    return (replace(change, nodes=tuple(dict.fromkeys(nodes))) for change, nodes in groups.items())
 
 
 def _changed_operators(before: ModelProto, after: ModelProto) -> tuple[tuple[str, int, int], ...]:

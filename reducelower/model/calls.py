@@ -1,26 +1,25 @@
-"""Calls of model-local functions: which functions are called, and with which attributes."""
+"""Calls of model-local functions: which are called, with which attributes, and their nodes in place of the calls."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, inliner
 
 from reducelower.model.graph import all_nodes, walk
 
 __all__ = [
     "FunctionId",
-    "attributes_given",
     "attributes_of_call",
     "bind",
     "called_function",
     "called_without_inputs",
     "function_id",
     "functions_of",
+    "inline",
     "reached",
-    "spell_out_defaults",
 ]
 
 FunctionId: TypeAlias = tuple[str, str, str]
@@ -73,27 +72,6 @@ def attributes_of_call(function: FunctionProto, call: NodeProto) -> dict[str, At
     return {attribute.name: attribute for attribute in (*function.attribute_proto, *call.attribute)}
 
 
-def attributes_given(model: ModelProto, function: FunctionProto) -> list[dict[str, AttributeProto]]:
-    """The attributes of a function in each call of the model, defaults included, each combination once.
-
-    If a calling function passes on its own attributes, its own calls determine them.
-    """
-    combinations: dict[tuple[bytes, ...], dict[str, AttributeProto]] = {}
-    for caller in (None, *model.functions):
-        nodes = walk(model.graph.node if caller is None else caller.node)
-        calls = [node for node in nodes if called_function(node) == function_id(function)]
-        passes_on = any(attribute.ref_attr_name for call in calls for attribute in call.attribute)
-        for around in attributes_given(model, caller) if passes_on and caller is not None else [{}]:
-            for call in calls:
-                bound = NodeProto()
-                bound.CopyFrom(call)
-                bind([bound], around)
-                attributes = attributes_of_call(function, bound)
-                key = tuple(attributes[name].SerializeToString(deterministic=True) for name in sorted(attributes))
-                combinations.setdefault(key, attributes)
-    return list(combinations.values())
-
-
 def bind(nodes: Iterable[NodeProto], attributes: Mapping[str, AttributeProto]) -> None:
     """Replace references to function attributes by these attributes; remove references to all others."""
     for node in walk(nodes):
@@ -109,8 +87,25 @@ def bind(nodes: Iterable[NodeProto], attributes: Mapping[str, AttributeProto]) -
                     attribute.name = name
 
 
-def spell_out_defaults(model: ModelProto) -> None:
-    """Add to every call of a function, in place, the default attributes that it omits; onnx's inliner drops them."""
+def inline(model: ModelProto, keys: Collection[FunctionId] | None = None) -> None:
+    """Copy functions in place of their calls, by default all.
+
+    A function stays if a call does not fit it, or if it imports other opset versions than the model.
+    """
+    keys = functions_of(model) if keys is None else keys
+    _spell_out_defaults(model)
+    try:
+        model.CopyFrom(inliner.inline_selected_functions(model, [(domain, name) for domain, name, _ in keys]))
+    except Exception:  # a call that does not fit its function, of which onnx raises several types
+        return
+    called = reached(model.graph.node, functions_of(model))
+    kept = [function for key, function in functions_of(model).items() if key in called or key not in keys]
+    del model.functions[:]
+    model.functions.extend(kept)
+
+
+def _spell_out_defaults(model: ModelProto) -> None:
+    """Add to every call of a function the default attributes that it omits; onnx's inliner drops them."""
     functions = functions_of(model)
     for call in all_nodes(model):
         function = functions.get(called_function(call))

@@ -1,15 +1,15 @@
-"""What calls of model-local functions leave out."""
+"""Functions in place of their calls."""
 
 from __future__ import annotations
 
 import numpy as np
-from onnx import inliner, parser
+from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
-from reducelower.model.calls import spell_out_defaults
+from reducelower.model.calls import inline
 
 
-def test_defaults_of_functions_are_spelled_out() -> None:
+def test_defaults_of_functions_are_kept() -> None:
     model = parser.parse_model(
         """<ir_version: 9, opset_import: ["" : 18, "local" : 1]>
         g (float[2] x) => (float[2] a, float[2] b) { a = local.outer (x)  b = local.outer <low = 1.0> (x) }
@@ -22,9 +22,8 @@ def test_defaults_of_functions_are_spelled_out() -> None:
             w = LeakyRelu <alpha: float = @alpha> (m)
         }"""
     )
-    spell_out_defaults(model)
-    spell_out_defaults(model)  # again changes nothing
-    assert [len(node.attribute) for node in model.graph.node] == [1, 1]
+    inline(model)
+    assert not model.functions
     given = np.array([-4.0, 3.0], np.float32)
-    found = ReferenceEvaluator(inliner.inline_local_functions(model)).run(None, {"x": given})
+    found = ReferenceEvaluator(model).run(None, {"x": given})
     assert [each.tolist() for each in found] == [[-0.5, 3.0], [1.0, 3.0]]

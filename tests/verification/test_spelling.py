@@ -79,7 +79,7 @@ def test_a_small_model_with_functions_imports_every_domain_once() -> None:
     after.opset_import[0].domain = "ai.onnx"
     inferences = Inference(before), Inference(after)
     (claim,) = align(before, after, None, dropped=(), inferences=inferences).claims
-    ((_, small),) = small_models(cut_region(claim).pair)
+    _, small = small_models(cut_region(claim).pair)
     assert sorted(item.domain for item in small.opset_import) == ["", "local"]
 
 

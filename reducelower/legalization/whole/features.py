@@ -13,14 +13,14 @@ from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
-from onnx import ModelProto, TensorProto, inliner, numpy_helper
+from onnx import ModelProto, TensorProto, numpy_helper
 
 from reducelower.errors import Refusal
 from reducelower.files.external import all_tensors
 from reducelower.legalization.whole import Changed
 from reducelower.legalization.whole.sequences import replace_by_tensors
 from reducelower.legalization.whole.set_sizes import refuse_unknown, with_sizes
-from reducelower.model.calls import FunctionId, functions_of, reached, spell_out_defaults
+from reducelower.model.calls import functions_of, inline, reached
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, function_path, graphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
@@ -92,7 +92,7 @@ def with_functions_inlined(document: Document, paths: Collection[str]) -> Change
     keys = {key for key, function in functions.items() if function_path(function) in paths}
     keys |= {key for key, function in functions.items() if not keys.isdisjoint(reached(function.node, functions))}
     made = deepcopy(document.message)
-    _inline(made, keys)
+    inline(made, keys)
     left = sorted(name for domain, name, _ in keys & functions_of(made).keys())
     hint = _FEATURES["functions"].hint
     refusals = [Refusal("graph", "", "", f"the function {left[0]!r} cannot be inlined", hint)] if left else []
@@ -122,20 +122,6 @@ def _without(document: Document, unwanted: Iterable[tuple[str, str, str]]) -> Ch
         sentence = f"{counted(len(before), feature.one)} {'was' if len(before) == 1 else 'were'} {feature.done}"
         done.append(f"{sentence} ({where}: {says.rstrip('.')})." if says else f"{sentence}.")
     return Changed(document, tuple(done), tuple(refusals))
-
-
-def _inline(model: ModelProto, keys: Collection[FunctionId] | None = None) -> None:
-    """Copy some functions in place of their calls, by default all."""
-    keys = functions_of(model) if keys is None else keys
-    spell_out_defaults(model)
-    try:
-        model.CopyFrom(inliner.inline_selected_functions(model, [(domain, name) for domain, name, _ in keys]))
-    except Exception:  # a call that does not fit its function, of which onnx raises several types
-        return
-    called = reached(model.graph.node, functions_of(model))
-    kept = [function for key, function in functions_of(model).items() if key in called or key not in keys]
-    del model.functions[:]
-    model.functions.extend(kept)
 
 
 def _sequences(model: ModelProto) -> list[str]:
@@ -224,7 +210,7 @@ _FEATURES: Mapping[str, _Feature] = {
         lambda model: [function.name for function in model.functions],
         "local function",
         "copied in place of its calls",
-        _inline,
+        inline,
         "bring the functions to the opset versions that the model imports: reducelower convert --opset N",
     ),
     "sequences": _Feature(

@@ -12,7 +12,6 @@ from onnx import NodeProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.plan import Site
-from reducelower.types.known import Known
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.findings import SiteVerification
 from reducelower.verification.regions.claims import Claim
@@ -64,18 +63,7 @@ def check_group(regions: Sequence[Region], checker: Checker, *, in_detail: bool 
     apart = narrowed(regions, finding, checker)
     if any(found.ok for found, _ in apart):
         return apart
-    if not finding.ok and all(map(_rests_on_calls, regions)):
-        reason = f"{finding.reason}; it rests on what all calls of the function give, which may be nothing of this kind"
-        finding = replace(finding, status="not run", reason=reason)
     return [(finding, [*regions])]
-
-
-def _rests_on_calls(region: Region) -> bool:
-    """Whether a node in a function was rewritten for contents of operands that are the same in all calls."""
-    rewrite = region.claim.rewrite
-    if rewrite is None or rewrite.entry is None or region.claim.level.left.function is None:
-        return False
-    return any(isinstance(answer, Known) and answer.elements is not None for _, _, answer in rewrite.entry.answers)
 
 
 _RINGS = 3

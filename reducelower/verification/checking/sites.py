@@ -22,6 +22,7 @@ from reducelower.verification.regions.claims import Alignment, Claim
 from reducelower.verification.regions.cut import Region
 from reducelower.verification.result import Coverage
 from reducelower.verification.running.clock import Clock
+from reducelower.verification.running.inlined import inlined
 from reducelower.verification.running.source import OutOfTimeError
 
 __all__ = ["Regions", "losses", "verify_regions"]
@@ -79,6 +80,7 @@ def verify_regions(
         checker: checks each region until its clock is over; `Regions.unseen` says what was not reached.
         on_progress: called with (done, total) distinct regions.
     """
+    before, after = inlined(before), inlined(after)
     inferences = Inference(before), Inference(after)
     checker = checker or Checker()
     first: _Round | None = None
@@ -165,6 +167,7 @@ def _no_time_to_align(clock: Clock) -> str:
 def losses(before: ModelProto, after: ModelProto, plan: Plan) -> tuple[str, ...]:
     """Where the forms that a caller chose lose range, a sentence each; for a conversion that is not verified."""
     chosen = replace(plan, sites=tuple(site for site in plan.sites if site.rule.startswith(CHOSEN)))
+    before, after = inlined(before), inlined(after)
     inferences = Inference(before), Inference(after)
     alignment = align(before, after, chosen, dropped=(), inferences=inferences)
     alignment.claims[:] = [claim for claim in alignment.claims if claim.site is not None]

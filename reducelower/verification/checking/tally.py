@@ -126,21 +126,6 @@ class Tally:
         if magnitude >= 1 and not case.is_special and (self.first_lost is None or magnitude < self.first_lost[0]):
             self.first_lost = magnitude, case
 
-    def add(self, found: Tally) -> None:
-        """Add the results of further sets of inputs."""
-        self.note(found.status, found.reason)
-        if self.reason == found.reason:
-            self.example, self.failing = found.example, found.failing
-        self.runtime = found.runtime or self.runtime
-        for name in ("cases", "values", "refused", "kept", "lost"):
-            setattr(self, name, getattr(self, name) + getattr(found, name))
-        for name in DISTANCES:
-            setattr(self, name, max(getattr(self, name), getattr(found, name)))
-        self.notes |= found.notes
-        self.limits |= found.limits
-        self.bound = min(filter(None, (self.bound, found.bound)), default=0.0)
-        self.is_defined_so &= found.is_defined_so
-
 
 def finding_of(pair: Pair, tally: Tally, limits: Limits) -> SiteVerification:
     """The finding for a region, from its results and the limits of its inputs."""

@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto
+from onnx import NodeProto, TensorProto
 
-from reducelower.model.calls import functions_of, reached
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.numbers import SIGNED, UNSIGNED
 from reducelower.model.schemas import DEFAULT_DOMAINS
@@ -19,7 +18,7 @@ from reducelower.verification.operators import column, of_kind
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.conditions import conditions
 
-__all__ = ["INTEGERS", "Limits", "limits_of", "takes_any", "with_called"]
+__all__ = ["INTEGERS", "Limits", "limits_of", "takes_any"]
 
 _KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 _IGNORING_VALUES = of_kind("ignoring values")
@@ -125,13 +124,12 @@ def limits_of(pair: Pair) -> Limits:
     limits = Limits()
     free = {item.name for item in pair.inputs}
     integers = {item.name for item in pair.inputs if item.element_type in INTEGERS}
-    source, place = (pair.replacement, pair.after) if pair.is_raised else (pair.nodes, pair.before)
-    limits.rounds_to_integers = _casts_to_integers(with_called([*walk(source)], place.model), free - integers)
+    source = pair.replacement if pair.is_raised else pair.nodes
+    limits.rounds_to_integers = _casts_to_integers(walk(source), free - integers)
     both: list[NodeProto] = []
-    for nodes, place in ((pair.nodes, pair.before), (pair.replacement, pair.after)):
+    for nodes in (pair.nodes, pair.replacement):
         flat = list(walk(nodes))
-        called = with_called(flat, place.model)
-        both += called
+        both += flat
         limits.where |= _reaching(flat, column("where")) & free
         limits.divisors |= _reaching(flat, column("divisors")) & integers
         roles = roles_of(reversed(flat)).items()
@@ -144,7 +142,7 @@ def limits_of(pair: Pair) -> Limits:
             and (role_before.data not in known_data or role.data in free)
         }
         limits.vectors |= vectors(flat)
-        for node in reversed(called):
+        for node in reversed(flat):
             _add_operator(node, limits)
         if limits.open_to_special or limits.rounds_to_integers or limits.cast_to:
             limits.divisors |= _reaching(flat, column("divisors"), HANDING_ON) & free
@@ -179,12 +177,6 @@ def _add_constants(pair: Pair, both: Sequence[NodeProto], limits: Limits) -> Non
     if any(node.op_type in _PLACING and node.domain in DEFAULT_DOMAINS for node in both):
         lengths = {length for shape in limits.constant_shapes.values() for length in shape if length > 1}
         limits.rows = tuple(sorted(lengths)[:_MOST_BOUNDS])
-
-
-def with_called(nodes: Sequence[NodeProto], model: ModelProto) -> list[NodeProto]:
-    """The nodes, and those of the functions that they call."""
-    called = reached(nodes, functions_of(model)).values()
-    return [*nodes, *walk(inner for function in called for inner in function.node)]
 
 
 def _positions(nodes: Iterable[NodeProto]) -> set[int]:

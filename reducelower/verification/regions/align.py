@@ -11,20 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx import ModelProto, NodeProto
 
-from reducelower.model.graph import function_path, inner_path, may_hold_graphs, subgraphs
+from reducelower.model.graph import inner_path, may_hold_graphs, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS
 from reducelower.plan import Plan, Site
 from reducelower.types import Inference
 from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.claims import Alignment, Claim, Level
-from reducelower.verification.regions.numbering import Functions, Numbers, Table, attributes, formals, inside
+from reducelower.verification.regions.numbering import Numbers, Table, attributes, inside
 from reducelower.verification.regions.places import Place
 from reducelower.verification.regions.rewrites import Rewrites
+from reducelower.verification.running.inlined import stood_at
 
 __all__ = ["align"]
 
@@ -50,13 +50,13 @@ def align(
     are kept, as a conversion keeps them. A plan with a record of the rewrites says so.
 
     Args:
-        before, after: the models.
+        before, after: the models, without local functions (`inlined`).
         plan: what a conversion did; None if the models are not related.
         dropped: keys of claims.
         inferences: what is known about the values of both models.
         interface: which inputs and outputs correspond; by default those of the same name.
         names: what equal names of values mean.
-        everywhere: whether all graphs and functions inside matched nodes are aligned, not only those that differ.
+        everywhere: whether all graphs inside matched nodes are aligned, not only those that differ.
     """
     sites = () if plan is None else plan.sites
     applied = plan.steps[0].applied if plan is not None and len(plan.steps) == 1 else None
@@ -82,12 +82,7 @@ class _Aligner:
     _names: Names
     _everywhere: bool
     _table: Table = field(default_factory=Table)
-    _opened: set[tuple[str, str]] = field(default_factory=set)
     _found: Alignment = field(default_factory=Alignment)
-
-    @cached_property
-    def _functions(self) -> tuple[Functions, Functions]:
-        return Functions(self._models[0]), Functions(self._models[1])
 
     def run(self, interface: Interface | None) -> Alignment:
         before, after = self._models
@@ -110,7 +105,7 @@ class _Aligner:
         """Number both sides and make the claims; `outputs` leads from outputs on the right to those on the left."""
         left, right = level.left, level.right
         for node in left.holder.node:
-            self._table.add(node, level.left_numbers, left.opsets, self._functions[0])
+            self._table.add(node, level.left_numbers, left.opsets)
         self._found.levels.append(level)
         sites = self._sites_of(level)
         guesses = self._guesses(level, outputs)
@@ -139,7 +134,7 @@ class _Aligner:
         if self._everywhere:
             self._descend_everywhere(level)
         for claim in claims.values():
-            self._rewrites.note(claim, computed, self._table, self._functions)
+            self._rewrites.note(claim, computed, self._table)
         self._found.claims += claims.values()
         for name, counterpart in outputs.items():
             if counterpart not in level.left_numbers or name not in level.right_numbers:
@@ -152,7 +147,7 @@ class _Aligner:
     ) -> list[tuple[str, str]]:
         """Number the outputs of a node of the second model; return those computed differently, with counterparts."""
         differing: list[tuple[str, str]] = []
-        numbers = self._table.outputs(node, level.right_numbers, level.right.opsets, self._functions[1])
+        numbers = self._table.outputs(node, level.right_numbers, level.right.opsets)
         for name, number in zip(node.output, numbers, strict=True):
             if not name:
                 continue
@@ -175,19 +170,21 @@ class _Aligner:
 
     def _sites_of(self, level: Level) -> dict[str, Site]:
         """The sites of the plan in this graph, by the names of their outputs, which a conversion keeps."""
+        if not self._sites:
+            return {}
         made = {name for node in level.right.holder.node for name in node.output}
+        standing: dict[tuple[str, int], list[NodeProto]] = {}
+        for at, node in enumerate(level.left.holder.node):
+            graph, position, _ = stood_at(node, level.path, at)
+            standing.setdefault((graph, position), []).append(node)
         found: dict[str, Site] = {}
         for site in self._sites:
-            if site.graph != level.path:
-                continue
-            nodes = level.left.holder.node
             position = site.raised_from[-1] if site.raised_from else site.index
-            if position >= len(nodes):
-                continue
-            names = [name for name in nodes[position].output if name in made]
-            if not names and site.count:
-                self._found.missing.append(site)
-            found.update(dict.fromkeys(names, site))
+            for node in standing.get((site.graph, position), ()):
+                names = [name for name in node.output if name in made]
+                if not names and site.count:
+                    self._found.missing.append(site)
+                found.update(dict.fromkeys(names, site))
         return found
 
     def _guesses(self, level: Level, outputs: Mapping[str, str]) -> dict[str, str]:
@@ -209,47 +206,44 @@ class _Aligner:
 
     def _by_order(self, level: Level, known: Set[str], taken: Set[str]) -> Iterator[tuple[str, str]]:
         """Pairs of values by order, from like nodes, if both sides have as many of them."""
-        left = self._kinds(level.left, level.left_numbers, self._functions[0], taken)
-        right = self._kinds(level.right, level.right_numbers, self._functions[1], known) if left else {}
+        left = self._kinds(level.left, level.left_numbers, taken)
+        right = self._kinds(level.right, level.right_numbers, known) if left else {}
         for kind, nodes in right.items():
             others = left.get(kind, [])
             if len(others) == len(nodes):
                 for other, node in zip(others, nodes, strict=True):
                     yield from ((b, a) for a, b in zip(other.output, node.output, strict=True) if a and b)
 
-    def _kinds(
-        self, place: Place, numbers: Numbers, functions: Functions, named: Set[str]
-    ) -> dict[object, list[NodeProto]]:
+    def _kinds(self, place: Place, numbers: Numbers, named: Set[str]) -> dict[object, list[NodeProto]]:
         """The nodes that compute no value of these names, grouped by operator, attributes and constants.
 
         What is inside a node may differ.
         """
         unnamed = [node for node in place.holder.node if named.isdisjoint(node.output) and not _is_constant(node)]
-        constants = self._constants(place, numbers, functions) if unnamed else {}
+        constants = self._constants(place, numbers) if unnamed else {}
         found: dict[object, list[NodeProto]] = {}
         for node in unnamed:
             kind: Hashable = node.domain, node.op_type, len(node.input)
-            if not (any(subgraphs(node)) or functions.get(node)):
-                kind = self._table.signature(node, constants, place.opsets, functions)
+            if not any(subgraphs(node)):
+                kind = self._table.signature(node, constants, place.opsets)
             found.setdefault(self._table.of(("kind", kind, len(node.output))), []).append(node)
         return found
 
-    def _constants(self, place: Place, known: Numbers, functions: Functions) -> Numbers:
+    def _constants(self, place: Place, known: Numbers) -> Numbers:
         """The numbers of constants only, which distinguish like nodes wherever they stand."""
         numbers: Numbers = {}
-        if isinstance(place.holder, GraphProto):
-            inputs = {value.name for value in place.holder.input}
-            names = (tensor.name for tensor in place.holder.initializer)
-            numbers.update((name, known[name]) for name in names if name not in inputs and name in known)
+        inputs = {value.name for value in place.holder.input}
+        names = (tensor.name for tensor in place.holder.initializer)
+        numbers.update((name, known[name]) for name in names if name not in inputs and name in known)
         for node in place.holder.node:
             if _is_constant(node):
-                self._table.add(node, numbers, place.opsets, functions)
+                self._table.add(node, numbers, place.opsets)
         return numbers
 
-    # Graphs and functions inside
+    # Graphs inside
 
     def _descend_everywhere(self, level: Level) -> None:
-        """Align the graphs and functions inside nodes that compute the same, or that were claimed to."""
+        """Align the graphs inside nodes that compute the same, or that were claimed to."""
         holding = [
             [(at, node) for at, node in enumerate(place.holder.node) if may_hold_graphs(node)]
             for place in (level.left, level.right)
@@ -266,19 +260,16 @@ class _Aligner:
                 level.entered.add(number)
 
     def _descend(self, level: Level, source: tuple[int, NodeProto], result: tuple[int, NodeProto]) -> bool:
-        """Align the graphs or functions inside two nodes; return False if the nodes also differ in something else."""
+        """Align the graphs inside two nodes; return False if the nodes also differ in something else."""
         (left_at, left), (right_at, right) = source, result
         if (left.op_type, len(left.output)) != (right.op_type, len(right.output)):
             return False
-        called = self._functions[0].get(left), self._functions[1].get(right)
         inner = list(subgraphs(left)), list(subgraphs(right))
         is_known = self._everywhere or (left.op_type in _CONTROL and left.domain in DEFAULT_DOMAINS)
-        if not (all(called) or (inner[0] and is_known)):
+        if not (inner[0] and is_known):
             return False
         if not self._everywhere and not self._alike_outside(level, left, right):
             return False
-        if called[0] is not None and called[1] is not None:
-            return self._descend_functions(level, called[0], called[1])
         shapes = [[(name, len(graph.input), len(graph.output)) for _, name, graph in graphs] for graphs in inner]
         if shapes[0] != shapes[1]:
             return False
@@ -311,22 +302,6 @@ class _Aligner:
             said.append((attributes(node, opset), read, is_of_today))
         return said[0] == said[1]
 
-    def _descend_functions(self, caller: Level, left: FunctionProto, right: FunctionProto) -> bool:
-        if (len(left.input), len(left.output)) != (len(right.input), len(right.output)):
-            return False
-        declared = [(_defaults(each), list(each.attribute)) for each in (left, right)]
-        if declared[0] != declared[1] and not self._everywhere:
-            return False
-        path = function_path(left)
-        if (path, function_path(right)) in self._opened:
-            return True
-        self._opened.add((path, function_path(right)))
-        level = Level(path, caller.left.body(left), caller.right.body(right), {}, {})
-        formals(self._table, left, level.left_numbers)
-        formals(self._table, right, level.right_numbers)
-        self._align(level, dict(zip(right.output, left.output, strict=True)))
-        return True
-
 
 def _first(node: NodeProto, numbers: Numbers) -> int:
     """The number of the first output of a node."""
@@ -342,10 +317,6 @@ def _is_tried(site: Site | None, place: Place, name: str, after: NodeProto) -> b
     if site is None or before is None or site.count != 1 or after.op_type in REDUCTIONS:
         return site is not None
     return before.op_type != after.op_type or list(before.attribute) == list(after.attribute)
-
-
-def _defaults(function: FunctionProto) -> list[bytes]:
-    return sorted(item.SerializeToString(deterministic=True) for item in function.attribute_proto)
 
 
 def _is_constant(node: NodeProto) -> bool:

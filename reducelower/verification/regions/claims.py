@@ -12,17 +12,18 @@ from reducelower.model.value_info import may_be_of_one_shape
 from reducelower.plan import Site
 from reducelower.verification.regions.numbering import Numbers
 from reducelower.verification.regions.places import Place
+from reducelower.verification.running.inlined import stood_at
 
 __all__ = ["Alignment", "Claim", "Level"]
 
 
 @dataclass
 class Level:
-    """A graph or function body of the first model, and its counterpart in the second.
+    """A graph of the first model, and its counterpart in the second.
 
     Attributes:
         left_numbers, right_numbers: the numbers of their values.
-        entered: the number of the first output of each node whose graphs or function were aligned too.
+        entered: the number of the first output of each node whose graphs were aligned too.
     """
 
     path: str
@@ -89,7 +90,8 @@ class Claim:
         if at is None:
             return Site(level.path, name, "Identity", "", 0, 0, 0)
         node = level.left.holder.node[at]
-        return Site(level.path, node.name or f"{node.op_type}#{at}", node.op_type, "", at, 0, 1)
+        graph, at, label = stood_at(node, level.path, at)
+        return Site(graph, label, node.op_type, "", at, 0, 1)
 
 
 @dataclass
@@ -98,7 +100,7 @@ class Alignment:
 
     Attributes:
         claims: in the order of the second model.
-        levels: the main graphs, and every pair of inner graphs or functions that differ.
+        levels: the main graphs, and every pair of inner graphs that differ.
         shared: how many values of the main graphs have the same number without a claim.
         missing: sites of the plan whose outputs the second model does not compute.
     """

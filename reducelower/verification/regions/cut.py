@@ -19,7 +19,7 @@ from reducelower.verification.inputs.made import InputSpec
 from reducelower.verification.operators import RANDOM
 from reducelower.verification.regions.claims import Claim, Level
 from reducelower.verification.regions.numbering import Numbers, read_by
-from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, free_input, keyed
+from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, free_input
 from reducelower.verification.regions.places import Place
 from reducelower.verification.regions.rewrites import renamed
 from reducelower.verification.running.source import CannotRunError
@@ -101,7 +101,6 @@ def cut_region(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: boo
         ]
         sides.append((nodes, {new[name]: value for name, value in cone.constants.items()}))
     pair = _pair(claim, sides, list(kinds.values()), outputs)
-    pair = keyed(pair)
     places = ((level.left, left), (level.right, right))
     closed = {number for place, cone in places for name, number in cone.inputs.items() if name in place.positions}
     return Region(claim, pair, opened, frozenset(closed), (left.nodes, right.nodes))

@@ -14,9 +14,8 @@ from copy import deepcopy
 from functools import lru_cache
 
 import numpy as np
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
-from reducelower.model.calls import called_function, function_id, functions_of
 from reducelower.model.graph import kind_may_hold_graphs, may_hold_graphs, read_from_outside, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.scope.values import dense_tensor, held_by
@@ -26,7 +25,6 @@ from reducelower.verification.running.weights import held_name
 
 __all__ = [
     "COMMUTATIVE",
-    "Functions",
     "Numbers",
     "Table",
     "attribute_key",
@@ -34,7 +32,6 @@ __all__ = [
     "brief",
     "captured",
     "content",
-    "formals",
     "inside",
     "opsets_of",
     "read_by",
@@ -62,7 +59,7 @@ class Table:
             self._described.append(description)
         return number
 
-    def signature(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> Hashable:
+    def signature(self, node: NodeProto, numbers: Numbers, opsets: Opsets) -> Hashable:
         """Equal for nodes that compute the same from the same values."""
         op_type = node.op_type
         domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
@@ -76,14 +73,11 @@ class Table:
         own = attributes(node, opset)
         if own and not domain and op_type == "Reshape" and self._holds_no_zero(inputs[1:]):
             own = tuple(item for item in own if item[0] != "allowzero")
-        version: Hashable = meaning(op_type, opset, domain, tuple([name for name, _ in own]))
-        if domain:
-            version = functions.body(self, node) or version
+        version = meaning(op_type, opset, domain, tuple([name for name, _ in own]))
         if not kind_may_hold_graphs(op_type, domain):
             return domain, op_type, version, own, tuple(inputs)
         inner = tuple(
-            (name, len(graph.input), self._graph_outputs(graph, numbers, opsets, functions))
-            for _, name, graph in subgraphs(node)
+            (name, len(graph.input), self._graph_outputs(graph, numbers, opsets)) for _, name, graph in subgraphs(node)
         )
         return domain, op_type, version, own, tuple(inputs), inner
 
@@ -94,15 +88,15 @@ class Table:
                 return bool(np.frombuffer(data, "<i8").all())
         return False
 
-    def add(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> tuple[int, ...]:
+    def add(self, node: NodeProto, numbers: Numbers, opsets: Opsets) -> tuple[int, ...]:
         """Number the outputs of a node."""
-        found = self.outputs(node, numbers, opsets, functions)
+        found = self.outputs(node, numbers, opsets)
         for name, number in zip(node.output, found, strict=True):
             if name:
                 numbers[name] = number
         return found
 
-    def outputs(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> tuple[int, ...]:
+    def outputs(self, node: NodeProto, numbers: Numbers, opsets: Opsets) -> tuple[int, ...]:
         """The numbers that the outputs of a node get."""
         if node.op_type in ("Identity", "Constant") and node.domain in DEFAULT_DOMAINS:
             if node.op_type == "Identity" and node.input[0] in numbers:
@@ -112,7 +106,7 @@ class Table:
                 return (self.constant(value),)
         # For some operators the number of outputs decides what they compute (Split without sizes).
         count = len(node.output)
-        computed = self.of(("node", count, self.signature(node, numbers, opsets, functions)))
+        computed = self.of(("node", count, self.signature(node, numbers, opsets)))
         return (computed,) if count == 1 else tuple(self.of((computed, at)) for at in range(count))
 
     def constant(self, tensor: TensorProto) -> int:
@@ -136,13 +130,11 @@ class Table:
             has_values = whole.data_location != TensorProto.EXTERNAL
             numbers[sparse.values.name] = self.constant(whole) if has_values else self.of(("sparse", *parts))
 
-    def _graph_outputs(
-        self, graph: GraphProto, around: Numbers, opsets: Opsets, functions: Functions
-    ) -> tuple[int, ...]:
+    def _graph_outputs(self, graph: GraphProto, around: Numbers, opsets: Opsets) -> tuple[int, ...]:
         numbers = inside(around)
         self.start(graph, numbers)
         for node in graph.node:
-            self.add(node, numbers, opsets, functions)
+            self.add(node, numbers, opsets)
         return tuple(numbers.get(value.name, -1) for value in graph.output)
 
 
@@ -155,46 +147,9 @@ def _depth(numbers: Numbers) -> int:
     return len(numbers.maps) if isinstance(numbers, ChainMap) else 0
 
 
-class Functions:
-    """The functions of a model, identified by what they compute and not by name."""
-
-    def __init__(self, model: ModelProto, opsets: Opsets | None = None) -> None:
-        """Take the functions of a model, and the opset versions to use instead of those that they state."""
-        self._opsets = opsets
-        self._functions = functions_of(model)
-        self._bodies: dict[tuple[str, str, str], Hashable] = {}
-
-    def get(self, node: NodeProto) -> FunctionProto | None:
-        """The function that a node calls."""
-        return self._functions.get(called_function(node)) if self._functions else None
-
-    def body(self, table: Table, node: NodeProto) -> Hashable:
-        """Stands for what the function that a node calls computes; None if it calls none."""
-        function = self.get(node)
-        if function is None:
-            return None
-        key = function_id(function)
-        if key not in self._bodies:
-            self._bodies[key] = key  # functions do not call themselves; a broken model shall not hang
-            numbers: Numbers = {}
-            formals(table, function, numbers)
-            for item in function.node:
-                table.add(item, numbers, self._opsets or opsets_of(function), self)
-            defaults = tuple(sorted(attribute_key(item) for item in function.attribute_proto))
-            outputs = tuple(numbers.get(name, -1) for name in function.output)
-            self._bodies[key] = ("body", outputs, defaults, tuple(function.attribute))
-        return self._bodies[key]
-
-
-def formals(table: Table, function: FunctionProto, numbers: Numbers) -> None:
-    """Number the inputs of a function by position."""
-    for at, name in enumerate(function.input):
-        numbers[name] = table.of(("formal", _depth(numbers), at))
-
-
-def opsets_of(holder: ModelProto | FunctionProto) -> dict[str, int]:
+def opsets_of(model: ModelProto) -> dict[str, int]:
     """Opset version per domain; the default domain is the empty string."""
-    return {"" if item.domain in DEFAULT_DOMAINS else item.domain: item.version for item in holder.opset_import}
+    return {"" if item.domain in DEFAULT_DOMAINS else item.domain: item.version for item in model.opset_import}
 
 
 @lru_cache(maxsize=4096)

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from onnx import (
-    AttributeProto,
     GraphProto,
     ModelProto,
     NodeProto,
     TensorProto,
     TypeProto,
     helper,
-    inliner,
     numpy_helper,
     shape_inference,
 )
 
-from reducelower.model.calls import (
-    attributes_given,
-    attributes_of_call,
-    bind,
-    functions_of,
-    reached,
-    spell_out_defaults,
-)
-from reducelower.model.graph import subgraphs, walk
+from reducelower.model.graph import subgraphs
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS
 from reducelower.numerics.measure import Array
@@ -38,7 +29,7 @@ from reducelower.verification.regions.numbering import attribute_key, attributes
 from reducelower.verification.regions.places import Place
 from reducelower.verification.running.source import plainly_spelled
 
-__all__ = ["SMALL_CONSTANT", "Pair", "compared_models", "free_input", "keyed", "opened", "small_models"]
+__all__ = ["SMALL_CONSTANT", "Pair", "compared_models", "free_input", "small_models"]
 
 SMALL_CONSTANT = 64  # elements; larger ones are weights, and random values do as well
 
@@ -57,8 +48,6 @@ class Pair:
         inputs: the inputs of both models; an unknown element type is 0, and unknown sizes are None.
         constants: the constants of both models by name, before and after.
         outputs: the values that both sides compute.
-        key: equal for regions that are the same up to names and sizes.
-        sizes: equal for those of them that have the same sizes.
     """
 
     site: Site
@@ -69,13 +58,22 @@ class Pair:
     before: Place
     after: Place
     outputs: list[str]
-    key: tuple[Any, ...] = field(default=())
-    sizes: tuple[Any, ...] = field(default=())
 
     @property
     def node(self) -> NodeProto:
         """The original node, the last one where there are several."""
         return self.nodes[-1]
+
+    @cached_property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for regions that are the same up to names and sizes."""
+        return _key_of(self)
+
+    @cached_property
+    def sizes(self) -> tuple[Any, ...]:
+        """Equal for regions of one key that have the same sizes."""
+        symbols: dict[str | None, int] = {}
+        return tuple(_anonymous(item.dims, symbols) for item in self.inputs)
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -131,31 +129,27 @@ def free_input(place: Place, name: str) -> InputSpec:
     return InputSpec(name, *known)
 
 
-def small_models(pair: Pair) -> Iterator[tuple[ModelProto, ModelProto]]:
-    """The two models; several pairs where the node refers to attributes of the function it stands in."""
-    for values in _attribute_values(pair):
-        yield (
-            _model(pair, pair.nodes, pair.before, pair.constants[0], values),
-            _model(pair, pair.replacement, pair.after, pair.constants[1], values),
-        )
+def small_models(pair: Pair) -> tuple[ModelProto, ModelProto]:
+    """The two models."""
+    return (
+        _model(pair, pair.nodes, pair.before, pair.constants[0]),
+        _model(pair, pair.replacement, pair.after, pair.constants[1]),
+    )
 
 
-def compared_models(pair: Pair) -> Iterator[tuple[ModelProto, ModelProto]]:
+def compared_models(pair: Pair) -> tuple[ModelProto, ModelProto]:
     """The models of the source and of the result, as they are compared: an output that the result lacks may go."""
-    for before, after in small_models(pair):
-        source, result = (after, before) if pair.is_raised else (before, after)
-        kept = {value.name for value in result.graph.output}
-        for value in [value for value in source.graph.output if value.name not in kept]:
-            source.graph.output.remove(value)
-        yield source, result
+    before, after = small_models(pair)
+    source, result = (after, before) if pair.is_raised else (before, after)
+    kept = {value.name for value in result.graph.output}
+    for value in [value for value in source.graph.output if value.name not in kept]:
+        source.graph.output.remove(value)
+    return source, result
 
 
-def _model(
-    pair: Pair, nodes: Sequence[NodeProto], place: Place, constants: dict[str, Array], values: dict[str, AttributeProto]
-) -> ModelProto:
+def _model(pair: Pair, nodes: Sequence[NodeProto], place: Place, constants: dict[str, Array]) -> ModelProto:
     graph = GraphProto(name="site")
     graph.node.extend(nodes)
-    bind(graph.node, values)
     for item in pair.inputs:
         graph.input.add(name=item.name).type.CopyFrom(_value_type(item))
     graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
@@ -190,47 +184,7 @@ def _value_type(item: InputSpec) -> TypeProto:
     return helper.make_tensor_type_proto(item.element_type or TensorProto.FLOAT, dims)
 
 
-def _attribute_values(pair: Pair) -> Iterator[dict[str, AttributeProto]]:
-    """Values for references to function attributes: those of the calls in the model, else the function's defaults."""
-    nodes = walk([*pair.nodes, *pair.replacement])
-    references = {attribute.ref_attr_name for node in nodes for attribute in node.attribute if attribute.ref_attr_name}
-    function = pair.before.function
-    if not references or function is None:
-        yield {}
-        return
-    seen = set()
-    for given in attributes_given(pair.before.model, function) or [dict(attributes_of_call(function, NodeProto()))]:
-        values = {name: given[name] for name in sorted(references) if name in given}
-        key = tuple(value.SerializeToString(deterministic=True) for value in values.values())
-        if key not in seen:
-            seen.add(key)
-            yield values
-
-
-def opened(pair: Pair, nodes: list[NodeProto], place: Place, constants: dict[str, Array]) -> list[NodeProto]:
-    """Nodes with the bodies of the functions that they call, which tell what may be fed."""
-    if not place.model.functions or not reached(nodes, functions_of(place.model)):
-        return nodes
-    if any(attribute.ref_attr_name for node in walk(nodes) for attribute in node.attribute):
-        return nodes  # what they refer to is another in each call of the function that they stand in
-    model = _model(pair, nodes, place, constants, {})
-    spell_out_defaults(model)
-    try:
-        return list(inliner.inline_local_functions(model).graph.node)
-    except Exception:  # a body for another opset version than its caller's
-        return nodes
-
-
-def keyed(pair: Pair) -> Pair:
-    """The pair with its key, and with the bodies of functions instead of calls."""
-    pair.nodes = opened(pair, pair.nodes, pair.before, pair.constants[0])
-    pair.replacement = opened(pair, pair.replacement, pair.after, pair.constants[1])
-    pair.key, pair.sizes = _key_of(pair)
-    return pair
-
-
-def _key_of(pair: Pair) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """What makes two sites the same up to names and sizes, and their sizes."""
+def _key_of(pair: Pair) -> tuple[Any, ...]:
     numbers: dict[str, int] = {}
 
     def local(name: str) -> int:
@@ -270,9 +224,7 @@ def _key_of(pair: Pair) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     )
     opsets = tuple(tuple(sorted(place.opsets.items())) for place in (pair.before, pair.after))
     outputs = tuple(map(local, pair.outputs))
-    key = (pair.site.op_type, pair.site.rule, opsets, inputs, constants, nodes, len(pair.nodes), outputs)
-    symbols: dict[str | None, int] = {}
-    return key, tuple(_anonymous(item.dims, symbols) for item in pair.inputs)
+    return pair.site.op_type, pair.site.rule, opsets, inputs, constants, nodes, len(pair.nodes), outputs
 
 
 def _of_one(dims: Dims | None) -> tuple[bool, ...] | None:

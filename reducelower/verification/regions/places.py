@@ -1,4 +1,4 @@
-"""A graph, subgraph or function body of a model, and what is known about its values."""
+"""A graph or subgraph of a model, and what is known about its values."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.scope.values import dense_tensor, held_by
-from reducelower.types import GraphKey, Inference, function_key
+from reducelower.types import GraphKey, Inference
 from reducelower.types.graphs import Graph
 from reducelower.verification.inputs.made import Dims, tensor_dims
 from reducelower.verification.operators import RANDOM
@@ -27,7 +27,7 @@ _GIVING_SIZES = ("Shape", "Size")
 
 @dataclass(eq=False, repr=False)
 class Place:
-    """A graph or function body of one model, with those around it."""
+    """A graph of one model, with those around it."""
 
     model: ModelProto
     inference: Inference
@@ -38,36 +38,24 @@ class Place:
         """The place of a graph inside the node at an index here, one of its graphs by number."""
         return Place(self.model, self.inference, (*self.key, index, number), self)
 
-    def body(self, function: FunctionProto) -> Place:
-        """The place of the body of a function of the model."""
-        at = next(at for at, item in enumerate(self.model.functions) if item is function or item == function)
-        return Place(self.model, self.inference, function_key(at))
-
     @cached_property
     def _graph(self) -> Graph:
         return self.inference.graph(self.key)
 
     @property
-    def holder(self) -> GraphProto | FunctionProto:
-        """The graph or function body itself."""
-        return self._graph.holder
-
-    @property
-    def function(self) -> FunctionProto | None:
-        """The function this place is in, if it is in one."""
-        if isinstance(self.holder, FunctionProto):
-            return self.holder
-        return self.parent.function if self.parent else None
+    def holder(self) -> GraphProto:
+        """The graph itself."""
+        holder = self._graph.holder
+        assert isinstance(holder, GraphProto)
+        return holder
 
     @cached_property
     def opsets(self) -> dict[str, int]:
         """Opset version per domain; the default domain is the empty string."""
-        return opsets_of(self.function or self.model)
+        return opsets_of(self.model)
 
     @cached_property
     def _initializers(self) -> dict[str, TensorProto]:
-        if isinstance(self.holder, FunctionProto):
-            return {}
         sparse = {item.values.name: dense_tensor(item) for item in self.holder.sparse_initializer}
         return {**{item.name: item for item in self.holder.initializer}, **sparse}
 

@@ -17,8 +17,9 @@ from reducelower.model.rewrites import Applied, Entry
 from reducelower.numerics.measure import Array, identical
 from reducelower.scope.blanks import blank
 from reducelower.verification.regions.claims import Claim
-from reducelower.verification.regions.numbering import Functions, Numbers, Table
+from reducelower.verification.regions.numbering import Numbers, Table
 from reducelower.verification.regions.places import Place
+from reducelower.verification.running.inlined import stood_at
 
 __all__ = ["Rewrites", "renamed"]
 
@@ -33,22 +34,20 @@ class Rewrites:
         self._by_place = {place: each for place, each in self._by_place.items() if counts[place] == 1}
         self.are_known = applied is not None
 
-    def note(
-        self, claim: Claim, computed: Mapping[str, int], table: Table, functions: tuple[Functions, Functions]
-    ) -> None:
+    def note(self, claim: Claim, computed: Mapping[str, int], table: Table) -> None:
         """Add to a claim the rewrite that its two sides are, if they are one.
 
         Args:
             claim: values, all of one node of the first model.
             computed: the numbers of the values of the second model, as it computes them.
             table: gives the numbers.
-            functions: those of both models.
         """
         level = claim.level
         at = level.left.positions.get(claim.pairs[0][0]) if self.are_known else None
         if at is None:
             return
-        found = self._by_place.get((level.path, at)) or _stayed(claim, at)
+        graph, position, _ = stood_at(level.left.holder.node[at], level.path, at)
+        found = self._by_place.get((graph, position)) or _stayed(claim, at)
         if found is None or found.entry is None or found.names is None:
             return
         if not {left for left, _ in claim.pairs} <= {*found.names.values()}:
@@ -62,13 +61,13 @@ class Rewrites:
             is_held = numbers.get(part) == table.constant(numpy_helper.from_array(value))
             if not (is_held or _is(level.left, names[part], value)):
                 return
-        table.add(entry.node, numbers, level.left.opsets, functions[0])
+        table.add(entry.node, numbers, level.left.opsets)
         if any(numbers.get(part) != known[name] for part, name in names.items()):
             return
         for name, tensor in (*entry.added.items(), *entry.adopted.items()):
             numbers[name] = table.constant(tensor)
         for node in entry.nodes:
-            table.add(node, numbers, level.right.opsets, functions[1])
+            table.add(node, numbers, level.right.opsets)
         made = {name: numbers.get(part) for part, name in names.items()}
         if all(made[left] == computed[right] for left, right in claim.pairs):
             claim.rewrite = found
@@ -107,6 +106,7 @@ def renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
 
 def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
     node.ClearField("doc_string")
+    node.ClearField("metadata_props")
     for values in (node.input, node.output):
         for at, name in enumerate(values):
             values[at] = names.get(name, name)

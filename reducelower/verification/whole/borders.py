@@ -13,8 +13,7 @@ from typing import Any
 
 from onnx import ModelProto, NodeProto
 
-from reducelower.model.graph import inner_path, subgraphs, walk
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.graph import inner_path, subgraphs
 from reducelower.model.text import counted
 from reducelower.numerics.tolerance import APART
 from reducelower.verification.checking.alike import nodes_of
@@ -105,6 +104,8 @@ def _defaults(model: ModelProto) -> frozenset[object]:
 def _findings(comparison: Comparison, alignment: Alignment) -> list[SiteVerification]:
     """What the regions of the main graph give on what they are given in the runs that differ, like regions together.
 
+    Regions that differ in sizes alone are like, since only what they are given is fed.
+
     Their inputs are captured for as many regions at once as memory allows.
     """
     cases = comparison.differing_cases()
@@ -117,7 +118,7 @@ def _findings(comparison: Comparison, alignment: Alignment) -> list[SiteVerifica
     for claim in _in_main_graph(alignment):
         comparison.clock.check()
         region = cut_region(claim)
-        groups.setdefault(region.pair.identity, []).append(region)
+        groups.setdefault(region.pair.key, []).append(region)
     checker = Checker(comparison.request.seed, comparison.tolerances, comparison.clock)
 
     def settled(groups: Sequence[Sequence[Region]]) -> list[SiteVerification]:
@@ -175,12 +176,9 @@ def _in_main_graph(alignment: Alignment) -> Iterator[Claim]:
 
 
 def _holds(node: NodeProto, at: int, path: str, inner: set[str]) -> bool:
-    """Whether one of some paths leads into a node, or into a function that it may call."""
+    """Whether one of some paths leads into a node."""
     paths = [inner_path(path, node, at, name) for _, name, _ in subgraphs(node)]
-    calls = any(each.startswith("functions/") for each in inner) and any(
-        item.domain not in DEFAULT_DOMAINS for item in walk([node])
-    )
-    return calls or any(each == one or each.startswith(f"{one}/") for each in inner for one in paths)
+    return any(each == one or each.startswith(f"{one}/") for each in inner for one in paths)
 
 
 def first_difference(comparison: Comparison) -> Departure | None:

@@ -15,7 +15,6 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, identical
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.sites import Regions
-from reducelower.verification.feeding.limits import with_called
 from reducelower.verification.findings import OutputComparison
 from reducelower.verification.judging.compare import compare_outputs, is_slight, tensors, withdrawn, worst_of
 from reducelower.verification.operators import BY_PROBABILITY, RANDOM
@@ -211,13 +210,12 @@ def without_random(comparison: Comparison, outputs: Sequence[OutputComparison]) 
 
 
 def _drawn(model: ModelProto, kinds: Collection[str]) -> set[str]:
-    """The values of the main graph that depend on what operators of these kinds draw, in functions too."""
+    """The values of the main graph that depend on what operators of these kinds draw."""
     names: set[str] = set()
     if not any(node.op_type in kinds and node.domain in DEFAULT_DOMAINS for node in all_nodes(model)):
         return names
     for node in model.graph.node:
-        inside = with_called([*walk([node])], model)
-        draws = any(inner.op_type in kinds and inner.domain in DEFAULT_DOMAINS for inner in inside)
+        draws = any(inner.op_type in kinds and inner.domain in DEFAULT_DOMAINS for inner in walk([node]))
         if draws or not names.isdisjoint(read_by(node)):
             names.update(name for name in node.output if name)
     return names

@@ -83,7 +83,7 @@ def keep_region(folder: Path, regions: Regions, checker: Checker) -> str:
 
 
 def _sides(pair: Pair) -> tuple[Source, Source]:
-    before, after = next(compared_models(pair))
+    before, after = compared_models(pair)
     return Source(before), Source(after)
 
 

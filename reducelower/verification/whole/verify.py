@@ -28,6 +28,7 @@ from reducelower.verification.judging.compare import worst_of
 from reducelower.verification.result import Coverage, Verdict, Verification
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import DEFAULT_MEMORY, conditions, under
+from reducelower.verification.running.inlined import inlined
 from reducelower.verification.running.providers import provider_named, require_onnxruntime
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import Source
@@ -176,6 +177,7 @@ def compare_models(
         runtime_named(name)
     for data in data_sets:
         check_given(source.proto, data.inputs, dims)
+    source, result = _without_functions(source, result)
     ordered = _in_order(source, result)
     left, right = ordered.proto, result.proto
     data_sets, notes = _without_released(data_sets, left, right)
@@ -212,6 +214,15 @@ def compare_models(
             whole = replace(whole, kept=keep_region(folder, regions, checker))
     cases = sum(max((item.cases for item in each), default=0) for each in found)
     return replace(whole, outputs=tuple(worst_of(whole.outputs)), cases=cases, notes=(*whole.notes, *notes))
+
+
+def _without_functions(source: Source, result: Source) -> tuple[Source, Source]:
+    """Both models with their local functions inlined; still one and the same if they are."""
+    made = [
+        replace(each, proto=inlined(each.proto), data=None) if each.proto.functions else each
+        for each in (source, result)
+    ]
+    return made[0], made[0] if source is result else made[1]
 
 
 def _in_order(source: Source, result: Source) -> Source:
