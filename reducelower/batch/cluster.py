@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from reducelower import __version__
@@ -66,10 +65,10 @@ async def _identity(address: str) -> Any:
 
 def anchored(models: Iterable[str], settings: Settings) -> tuple[list[str], Settings]:
     """Models and settings with absolute paths, for workers in other folders."""
-    from reducelower.rulebook import load_book
+    from reducelower.rulebook import shipped_books
 
     rules = settings.rules
-    if isinstance(rules, str | os.PathLike) and load_book(rules).directory == Path(rules):
+    if isinstance(rules, str | os.PathLike) and rules not in shipped_books():
         rules = absolute(rules)
     inputs = {name: absolute(path) for name, path in settings.inputs.items()}
     test_data = settings.test_data and absolute(settings.test_data)

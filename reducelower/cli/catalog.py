@@ -88,9 +88,8 @@ def _try(book: RuleBook, operator: str | None) -> int:
 
 def _trials(book: RuleBook, operator: str | None) -> Iterator[Trial]:
     from reducelower.pipeline.trials import try_boundaries, try_expansion
-    from reducelower.rulebook.boundaries import boundaries_of
 
-    own = boundaries_of(book.directory)
+    own = book.boundaries()
     named = [each for each in book.own if operator in (None, each)]
     has_boundaries = own is not None and (operator is None or operator in own.operators)
     if operator is not None and not named and not has_boundaries and operator not in book.operators:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, ModelProto, compose, defs, helper, numpy_helper
+from onnx import GraphProto, ModelProto, compose, helper, numpy_helper
 
 from reducelower.api import convert_version, legalize
 from reducelower.conformance.onnx_cases import cases_of
@@ -25,7 +25,6 @@ from reducelower.model.text import counted
 from reducelower.options import Target
 from reducelower.rulebook import Rule, RuleBook
 from reducelower.rulebook.boundaries import Boundaries
-from reducelower.rulebook.validation import rule_types
 from reducelower.verification import verify
 
 __all__ = ["Trial", "try_boundaries", "try_expansion"]
@@ -65,7 +64,7 @@ def try_expansion(book: RuleBook, op_type: str, kinds: Collection[str] = ()) -> 
     rules = book.rules(op_type)
     forms = list(_forms(op_type, max(rule.opset for rule in rules)))
     for rule in rules:
-        for element_type in rule_types(rule.source, defs.get_schema(op_type, rule.opset)):
+        for element_type in rule.types:
             is_asked = not kinds or element_type_name(element_type) in kinds
             if is_asked and book.find(op_type, element_type, rule.claim.without) is rule:
                 # The meaning of an attribute may depend on whether the data are floats, as for Mod.

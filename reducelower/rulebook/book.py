@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -12,32 +11,32 @@ from typing import Any
 from onnx import FunctionProto, defs
 
 from reducelower.errors import RuleError
+from reducelower.model.schemas import element_type_name
 from reducelower.model.text import did_you_mean
-from reducelower.rulebook import reading
-from reducelower.rulebook.bindings import ANY, Claim, claim_of
-from reducelower.rulebook.reading import SUFFIX, VERSIONS, Helpers, Place, Source, Written, home, shipped_books
-from reducelower.rulebook.validation import validate
+from reducelower.rulebook.bindings import SUPPORTED, Claim, claim_of
+from reducelower.rulebook.boundaries import Boundaries, shipped
+from reducelower.rulebook.reading import (
+    SUFFIX,
+    VERSIONS,
+    Folder,
+    Helpers,
+    Source,
+    Written,
+    by_name,
+    called,
+    home,
+    shipped_books,
+)
+from reducelower.rulebook.validation import check_boundaries, validate
 
-__all__ = ["Rule", "RuleBook", "load_book", "load_composites", "load_forms", "shipped_books", "shipped_helpers"]
+__all__ = ["Rule", "RuleBook", "load_book", "load_composites", "load_forms"]
 
 _EXTENDS = {"core": "stable"}
 """Shipped book, and the book it falls back to for operators without a rule of its own."""
 
 
-@dataclass(frozen=True)
 class Rule(Written):
-    """A function that replaces an operator, for some element types.
-
-    Attributes:
-        needs_element_type: whether the element type of the data is needed to choose this rule.
-    """
-
-    needs_element_type: bool = False
-
-    @property
-    def name(self) -> str:
-        """Book and operator, such as ``stable/ReduceL2``."""
-        return f"{self.book}/{self.function.name}"
+    """A function that replaces an operator, for some element types."""
 
     @property
     def element_types(self) -> str:
@@ -50,9 +49,11 @@ class Rule(Written):
         return claim_of(self.source)
 
     @property
-    def place(self) -> Place:
-        """Where the rule is written."""
-        return self.source.place
+    def types(self) -> list[int]:
+        """The element types that it is for and that the data of its operator may have."""
+        allowed = defs.get_schema(self.function.name, self.opset).inputs[0].types
+        types = SUPPORTED if self.claim.types is None else SUPPORTED & self.claim.types
+        return sorted(each for each in types if f"tensor({element_type_name(each)})" in allowed)
 
     @property
     def identity(self) -> str:
@@ -87,18 +88,13 @@ class RuleBook:
             RuleError: the folder does not exist or has no rule.
         """
         self.name = name
-        self.directory = directory
+        self.trusted = trusted
         self._extends = extends
-        self._trusted = trusted
-        self._given_helpers = helpers
-        self._files: dict[str, Path] = {}
+        self._folder = Folder(directory, _shipped_helpers() if helpers is None else helpers)
         if directory is not None:
             if not directory.is_dir():
                 raise RuleError("no such folder of rules", directory)
-            self._files = {
-                path.stem: path for path in sorted(directory.glob(f"*{SUFFIX}")) if path.stem != reading.HELPERS
-            }
-            if not self._files and not (directory / VERSIONS).is_dir():
+            if not self._folder.files and not (directory / VERSIONS).is_dir():
                 raise RuleError(f"the folder holds no rule (a file such as ReduceL2{SUFFIX})", directory)
         self._given: dict[str, list[Source]] = {}
         for function in functions:
@@ -110,16 +106,16 @@ class RuleBook:
         """A book of FunctionProtos or onnxscript functions (anything with ``to_function_proto``)."""
         return cls(name, functions=[_function_proto(function) for function in functions])
 
-    @cached_property
+    @property
     def operators(self) -> tuple[str, ...]:
         """The operators with rules, sorted."""
         inherited = self._extends.operators if self._extends else ()
-        return tuple(sorted({*self._files, *self._given, *inherited}))
+        return tuple(sorted({*self.own, *inherited}))
 
-    @property
+    @cached_property
     def own(self) -> tuple[str, ...]:
         """The operators for which the book itself has rules."""
-        return tuple(sorted({*self._files, *self._given}))
+        return tuple(sorted({*self._folder.files, *self._given}))
 
     @property
     def reductions(self) -> tuple[str, ...]:
@@ -129,7 +125,7 @@ class RuleBook:
         """
         if self._extends is not None and not self.own:
             return self._extends.reductions
-        return tuple(name for name in self.operators if name.startswith("Reduce") or not self._trusted)
+        return tuple(name for name in self.operators if name.startswith("Reduce") or not self.trusted)
 
     def rules(self, op_type: str) -> tuple[Rule, ...]:
         """Every rule for an operator, the most specific first.
@@ -141,28 +137,30 @@ class RuleBook:
             self._rules[op_type] = self._load(op_type)
         return self._rules[op_type]
 
-    def find(self, op_type: str, element_type: int | None, forbidden: frozenset[int] = frozenset()) -> Rule | None:
-        """The most specific rule for an operator and element type (None: unknown).
-
-        Without an element type this is the most general rule, and its `needs_element_type` says whether the choice
-        could depend on the type. Nothing may be computed in `forbidden` types.
+    def find(self, op_type: str, element_type: int, forbidden: frozenset[int] = frozenset()) -> Rule | None:
+        """The most specific rule for an operator and element type, if nothing may be computed in `forbidden` types.
 
         Raises:
             RuleError: a rule for this operator is invalid.
         """
-        rules = self.rules(op_type)
-        if element_type is None:
-            return rules[-1] if rules else None
-        return next((rule for rule in rules if rule.claim.holds(element_type, forbidden)), None)
+        return next((rule for rule in self.rules(op_type) if rule.claim.holds(element_type, forbidden)), None)
+
+    def boundaries(self) -> Boundaries | None:
+        """The rules of version boundaries in its folder, as read anew; None if it has none."""
+        folder = None if self._folder.path is None else self._folder.path / VERSIONS
+        return Boundaries(folder, shipped().helpers, name=self.name) if folder is not None and folder.is_dir() else None
 
     def check(self) -> None:
-        """Load every rule, to find errors now.
+        """Load every rule, those of version boundaries as well, to find errors now.
 
         Raises:
             RuleError: a rule is invalid.
         """
         for op_type in self.operators:
             self.rules(op_type)
+        boundaries = self.boundaries()
+        if boundaries is not None:
+            check_boundaries(boundaries)
 
     def _load(self, op_type: str) -> tuple[Rule, ...]:
         sources, helpers = self.written(op_type)
@@ -171,28 +169,22 @@ class RuleBook:
         sources = [source.written_for(each) for source in sources for each in source.function.overload.split(";")]
         for at, source in enumerate(sources):
             claim = claim_of(source)
-            if not self._trusted:
+            if not self.trusted:
                 validate(source, op_type, helpers)
             if any(claim.clashes(claim_of(other)) for other in sources[:at]):
                 raise source.error(f"a second rule for the element types {source.function.overload!r}", "overload")
-        is_alone = len(sources) == 1 and sources[0].function.overload == ANY
-        rules = [Rule(source, helpers, self.name, not is_alone) for source in sources]
+        rules = [Rule(source, helpers, self.name) for source in sources]
         return tuple(sorted(rules, key=lambda rule: rule.claim.order))
 
     def written(self, op_type: str) -> tuple[list[Source], Helpers]:
-        """The rules for an operator as written, and the helper functions available to them."""
-        sources = list(self._given.get(op_type, ()))
-        if op_type in self._files:
-            sources += reading.read_rules(self._files[op_type])
-        own = reading.by_name(source for source in sources if _is_helper(source, op_type, sources))
-        return [source for source in sources if source.function.name not in own], {**self._helpers, **own}
+        """The rules for an operator as written, and the helper functions available to them.
 
-    @cached_property
-    def _helpers(self) -> Helpers:
-        """The helper functions for the book's rules: those of the package and of the folder."""
-        shared = shipped_helpers() if self._given_helpers is None else self._given_helpers
-        own = {} if self.directory is None else reading.read_helpers(self.directory)
-        return {**shared, **own}
+        A helper in the same file is called by a function there. Any other name is an error, which validation reports.
+        """
+        sources = [*self._given.get(op_type, ()), *(each for file in self._folder.read(op_type) for each in file)]
+        used = {name for source in sources for name in called(source.function.node) if not defs.has(name, domain="")}
+        own = by_name(source for source in sources if source.function.name in used - {op_type})
+        return [source for source in sources if source.function.name not in own], {**self._folder.helpers, **own}
 
 
 def load_book(name: str | os.PathLike[str]) -> RuleBook:
@@ -221,25 +213,14 @@ _COMPOSITES = ("composites", "lookalikes")
 def load_composites() -> tuple[RuleBook, ...]:
     """The forms of normalizations and activations, and of look-alikes; they share helpers."""
     folder = home() / "forms"
-    helpers = reading.read_helpers(folder / _COMPOSITES[0])
+    helpers = Folder(folder / _COMPOSITES[0], {}).helpers
     return tuple(RuleBook(f"forms/{name}", folder / name, trusted=True, helpers=helpers) for name in _COMPOSITES)
 
 
 @cache
-def shipped_helpers() -> Helpers:
+def _shipped_helpers() -> Helpers:
     """The helper functions for every rule."""
-    return reading.read_helpers(home())
-
-
-def _is_helper(source: Source, op_type: str, sources: Iterable[Source]) -> bool:
-    """Whether a function in an operator's file is a helper: not an operator, and used by another function.
-
-    Any other name is an error, which validation reports.
-    """
-    name = source.function.name
-    if name == op_type or defs.has(name, domain=""):
-        return False
-    return any(node.op_type == name for other in sources for node in other.function.node)
+    return Folder(home(), {}).helpers
 
 
 @cache

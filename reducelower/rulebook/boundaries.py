@@ -8,7 +8,7 @@ only edit attributes; if no rule was applied, all rows whose guard holds are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -16,22 +16,19 @@ from typing import NamedTuple
 
 from onnx import FunctionProto, NodeProto
 
-from reducelower.rulebook import reading
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bodies import write_out
 from reducelower.rulebook.guards import filled, read_as_constants, terms, value_of
-from reducelower.rulebook.reading import SUFFIX, VERSIONS, Helpers, Place, Written
+from reducelower.rulebook.reading import VERSIONS, Folder, Helpers, Place, Source, Written, by_name, home
 from reducelower.rulebook.rows import Occasion, Row, Way, read_rows
 from reducelower.rulebook.specializing import ITS_BODY, reason_and_hint, specialized
 from reducelower.scope.body import AnyScope
 
-__all__ = [
-    "NO_CANDIDATES", "OPERATORS", "Boundaries", "BoundaryRule", "Candidates", "ItsBody", "boundaries_of",
-    "first_that_holds", "shipped",
-]  # fmt: skip
+__all__ = ["NO_CANDIDATES", "Boundaries", "BoundaryRule", "Candidates", "ItsBody", "first_that_holds", "shipped"]
 
-OPERATORS = "# operators: "
-"""The beginning of the first line of a file that lists its operators, if its name is not that of an operator."""
+
+_ROWS = "attributes.toml"
+"""The file with rows."""
 
 
 class ItsBody(NamedTuple):
@@ -66,7 +63,7 @@ class BoundaryRule(Written):
         function = self.source.function
         if "{" in function.doc_string:
             return filled(function.doc_string, Asked(function, node, scope, self.opset))
-        return f"{self.book}/{function.name}" if self.book else ""
+        return self.name if self.book else ""
 
     def apply(self, node: NodeProto, scope: AnyScope, opset: int) -> list[NodeProto] | ItsBody | None:
         """The nodes that replace a node written for `opset`, or `ItsBody`; None if the guard does not hold.
@@ -156,49 +153,36 @@ class Boundaries:
             name: what reports call a book of the user's; empty for that of the package.
             domain: the domain of the operators; empty for the default one.
         """
-        self.folder = folder
+        self._path = folder
+        self._folder = Folder(folder, helpers)
         self.name = name
         self.applied: list[Place] | None = [] if name else None
         self.domain = domain
-        self._given_helpers = helpers
         self._rules: dict[str, tuple[BoundaryRule, ...]] = {}
 
     @cached_property
     def of_domains(self) -> Mapping[str, Boundaries]:
         """The rules for operators of other domains; each domain has a folder inside, named after it."""
         boundaries: dict[str, Boundaries] = {}
-        for path in sorted(self.folder.iterdir()):
+        for path in sorted(self._path.iterdir()):
             if path.is_dir() and not path.name.startswith((".", "_")):
-                boundaries[path.name] = Boundaries(path, self.helpers, name=self.name, domain=path.name)
+                boundaries[path.name] = Boundaries(path, self._folder.helpers, name=self.name, domain=path.name)
                 boundaries[path.name].applied = self.applied
         return boundaries
 
     @cached_property
-    def _files(self) -> Mapping[str, list[Path]]:
-        files: dict[str, list[Path]] = {}
-        for path in sorted(self.folder.glob(f"*{SUFFIX}")):
-            if path.stem == reading.HELPERS:
-                continue
-            with path.open(encoding="utf-8") as file:
-                first_line = file.readline()
-            names = first_line.removeprefix(OPERATORS).split() if first_line.startswith(OPERATORS) else [path.stem]
-            for op_type in names:
-                files.setdefault(op_type, []).append(path)
-        return files
-
-    @cached_property
     def _rows(self) -> Mapping[str, list[Row]]:
-        return read_rows(self.folder / reading.ROWS, self.applied)
+        return read_rows(self._path / _ROWS, self.applied)
 
-    @cached_property
+    @property
     def helpers(self) -> Helpers:
         """The helper functions for all rules of the folder."""
-        return {**self._given_helpers, **reading.read_helpers(self.folder)}
+        return self._folder.helpers
 
     @property
     def operators(self) -> tuple[str, ...]:
         """The operators with rules, or with a list of rows, which may be empty; sorted."""
-        return tuple(sorted({*self._files, *self._rows}))
+        return tuple(sorted({*self._folder.files, *self._rows}))
 
     def tried(self, op_type: str, way: Way) -> tuple[BoundaryRule, ...]:
         """The rules for an operator that is absent from the target or lacks a type there, or that an adapter calls."""
@@ -207,9 +191,8 @@ class Boundaries:
     def rules(self, op_type: str) -> tuple[BoundaryRule, ...]:
         """Every rule for an operator, in the order in which they are tried."""
         if op_type not in self._rules:
-            self._rules[op_type] = tuple(
-                rule for path in self._files.get(op_type, ()) for rule in self._read(path, op_type)
-            )
+            files = self._folder.read(op_type)
+            self._rules[op_type] = tuple(rule for sources in files for rule in self._of_a_file(sources))
         return self._rules[op_type]
 
     def rows(self, op_type: str) -> Iterable[Row]:
@@ -231,9 +214,8 @@ class Boundaries:
             tuple(row for row in self.rows(op_type) if is_tried(row.occasion)),
         )
 
-    def _read(self, path: Path, op_type: str) -> Iterable[BoundaryRule]:
-        sources = reading.read_rules(path)
-        helpers = {**self.helpers, **reading.by_name(source for source in sources if not source.function.overload)}
+    def _of_a_file(self, sources: Sequence[Source]) -> Iterable[BoundaryRule]:
+        helpers = {**self.helpers, **by_name(source for source in sources if not source.function.overload)}
         for source in (source for source in sources if source.function.overload):
             try:
                 occasion = Occasion.of(source.function.overload)
@@ -245,12 +227,4 @@ class Boundaries:
 @cache
 def shipped() -> Boundaries:
     """The boundary rules that come with the package."""
-    return Boundaries(reading.home() / VERSIONS, {})
-
-
-def boundaries_of(directory: Path | None) -> Boundaries | None:
-    """The boundary rules in a user's folder of rules, with the shipped helpers; None if it has none."""
-    folder = None if directory is None else directory / VERSIONS
-    if folder is None or not folder.is_dir():
-        return None
-    return Boundaries(folder, shipped().helpers, name=folder.parent.resolve().name)
+    return Boundaries(home() / VERSIONS, {})

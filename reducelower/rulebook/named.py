@@ -9,7 +9,9 @@ from typing import TypeAlias
 import numpy as np
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
+from reducelower.errors import RefusedError
 from reducelower.model.numbers import FLOATS, Array, largest_finite, whole_range
+from reducelower.model.schemas import element_type_name
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import BINDINGS
 
@@ -58,9 +60,16 @@ def of_nothing(op_type: str, element_type: int) -> Array:
 
 
 def bound(name: str, element_type: int) -> Array:
-    """The value of a binding for an element type; also the ends of narrow floats, which only IsInf takes."""
+    """The value of a binding for an element type; also the ends of narrow floats, which only IsInf takes.
+
+    Raises:
+        RefusedError: the element type has no such number.
+    """
     if element_type in BINDINGS[name]:
         return numpy_helper.to_array(helper.make_tensor(name, element_type, (), [BINDINGS[name][element_type]]))
+    if name not in ("lowest", "largest"):
+        reason = f"its rule takes {name!r}, which {element_type_name(element_type)} does not have"
+        raise RefusedError(reason, "narrow the overload of the rule")
     largest = largest_finite(element_type)
     return np.array(largest if name == "largest" else -largest, helper.tensor_dtype_to_np_dtype(element_type))
 

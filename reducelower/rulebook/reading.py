@@ -17,8 +17,8 @@ from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import opset_of
 
 __all__ = [
-    "HELPERS", "ROWS", "SUFFIX", "VERSIONS", "Helpers", "Place", "Source", "Written", "by_name", "home", "read_helpers",
-    "read_rules", "shipped_books", "texts",
+    "OPERATORS", "SUFFIX", "VERSIONS", "Folder", "Helpers", "Place", "Source", "Written", "by_name", "called", "home",
+    "shipped_books", "texts",
 ]  # fmt: skip
 
 SUFFIX = ".onnxtxt"
@@ -27,11 +27,11 @@ SUFFIX = ".onnxtxt"
 VERSIONS = "versions"
 """The folder with rules of version boundaries, in a folder of rules."""
 
-HELPERS = "helpers"
-"""The stem of the file with helper functions for all rules of a folder."""
+OPERATORS = "# operators: "
+"""The beginning of the first line of a file that lists its operators, if its name is not that of an operator."""
 
-ROWS = "attributes.toml"
-"""The file with rows, in a folder of rules of version boundaries."""
+_HELPERS = "helpers"
+"""The stem of the file with helper functions for all rules of a folder."""
 
 _PLACE = re.compile(r"\(line: (\d+) column: (\d+)\)")
 
@@ -98,6 +98,16 @@ class Written:
         return self.source.function
 
     @property
+    def place(self) -> Place:
+        """Where it is written."""
+        return self.source.place
+
+    @property
+    def name(self) -> str:
+        """Book and operator, such as ``stable/ReduceL2``."""
+        return f"{self.book}/{self.function.name}"
+
+    @property
     def opset(self) -> int:
         """The opset version of its body."""
         return opset_of(self.function)
@@ -107,8 +117,8 @@ class Written:
         """The rule, and the helpers that it calls, directly or not."""
         found, waiting = {id(self.source): self.source}, [self.source]
         while waiting:
-            called = (each for name in _called(waiting.pop().function.node) for each in self.helpers.get(name, ()))
-            new = {id(each): each for each in called if id(each) not in found}
+            names = called(waiting.pop().function.node)
+            new = {id(each): each for name in names for each in self.helpers.get(name, ()) if id(each) not in found}
             found.update(new)
             waiting += new.values()
         return list(found.values())
@@ -116,7 +126,7 @@ class Written:
     @cached_property
     def operators(self) -> frozenset[str]:
         """The operators that its body uses."""
-        return frozenset(name for each in self.functions for name in _called(each.function.node))
+        return frozenset(name for each in self.functions for name in called(each.function.node))
 
 
 def texts(rules: Sequence[Written]) -> Iterator[str]:
@@ -126,7 +136,7 @@ def texts(rules: Sequence[Written]) -> Iterator[str]:
         yield "\n".join(source.lines[source.first - 1 :])
 
 
-def _called(nodes: Iterable[NodeProto]) -> Iterator[str]:
+def called(nodes: Iterable[NodeProto]) -> Iterator[str]:
     """The operators of nodes, including those in their subgraphs and the steps of a Fold."""
     for node in nodes:
         yield node.op_type
@@ -134,7 +144,7 @@ def _called(nodes: Iterable[NodeProto]) -> Iterator[str]:
             if attribute.name == "step":
                 yield attribute.s.decode()
         for _, _, graph in subgraphs(node):
-            yield from _called(graph.node)
+            yield from called(graph.node)
 
 
 @cache
@@ -151,7 +161,44 @@ def shipped_books() -> frozenset[str]:
     return frozenset(path.name for path in home().iterdir() if path.name != VERSIONS and any(path.glob(f"*{SUFFIX}")))
 
 
-def read_rules(path: Path) -> list[Source]:
+class Folder:
+    """The files of rules in a folder, or none; each is parsed when one of its operators is first asked for."""
+
+    def __init__(self, path: Path | None, helpers: Helpers) -> None:
+        """Find the files; `helpers` serve all rules, besides those of the folder."""
+        self.path = path
+        self._shared = helpers
+
+    @cached_property
+    def files(self) -> Mapping[str, Sequence[Path]]:
+        """The files by operator, by their names or by the operators that their first lines name."""
+        files: dict[str, list[Path]] = {}
+        for path in sorted(self.path.glob(f"*{SUFFIX}")) if self.path else ():
+            if path.stem == _HELPERS:
+                continue
+            with path.open(encoding="utf-8", errors="replace") as file:
+                first_line = file.readline()
+            names = first_line.removeprefix(OPERATORS).split() if first_line.startswith(OPERATORS) else [path.stem]
+            for op_type in names:
+                files.setdefault(op_type, []).append(path)
+        return files
+
+    @cached_property
+    def helpers(self) -> Helpers:
+        """The helper functions for all rules, which may use each other."""
+        path = None if self.path is None else self.path / f"{_HELPERS}{SUFFIX}"
+        return {**self._shared, **(by_name(_read(path)) if path is not None and path.is_file() else {})}
+
+    def read(self, op_type: str) -> list[list[Source]]:
+        """The functions for an operator, of each of its files.
+
+        Raises:
+            RuleError: a file cannot be read or is not ONNX text.
+        """
+        return [_read(path) for path in self.files.get(op_type, ())]
+
+
+def _read(path: Path) -> list[Source]:
     """Read the functions of one file.
 
     A function starts with the ``<`` of its header in the first column and ends with a ``}`` in the first column. Only
@@ -192,12 +239,6 @@ def _parse(path: Path, lines: tuple[str, ...], start: int) -> Source:
         place = _PLACE.search(str(error))
         reason = str(error).removeprefix("b'").removeprefix('b"').rstrip("'\"").split("\\n")[-1]
         raise RuleError(f"is not ONNX text: {reason}", path, int(place[1]) if place else start) from None
-
-
-def read_helpers(folder: Path) -> Helpers:
-    """The helper functions for all rules of a folder, which may use each other."""
-    path = folder / f"{HELPERS}{SUFFIX}"
-    return by_name(read_rules(path)) if path.is_file() else {}
 
 
 def by_name(sources: Iterable[Source]) -> Helpers:

@@ -1,23 +1,21 @@
-"""The rule book as the engine uses it, loaded on first use."""
+"""The rule book as the engine uses it in one run."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from onnx import NodeProto, TensorProto
 
 from reducelower.errors import RefusedError, RuleError
 from reducelower.model.attributes import value_of
 from reducelower.model.schemas import parse_element_type
-from reducelower.rulebook.boundaries import Boundaries, boundaries_of
+from reducelower.rulebook.book import Rule, RuleBook, load_book
+from reducelower.rulebook.boundaries import Boundaries
 from reducelower.rulebook.reading import Place
+from reducelower.rulebook.validation import check_boundaries
 from reducelower.scope.scope import Scope
-
-if TYPE_CHECKING:
-    from reducelower.rulebook.book import Rule, RuleBook
 
 __all__ = ["SHIPPED", "Rules"]
 
@@ -29,22 +27,13 @@ _WIDER = frozenset({TensorProto.FLOAT})
 
 
 class Rules:
-    """A rule book that is loaded on first use."""
+    """A rule book, and which of its rules were applied if it is one of the user's."""
 
     def __init__(self, book: str | os.PathLike[str] | RuleBook, without_types: Iterable[str] = ()) -> None:
-        """Take the name of the book, and the element types in which nothing may be computed."""
-        self._book = book
+        """Take the book, or its name, and the element types in which nothing may be computed."""
+        self.book = book if isinstance(book, RuleBook) else load_book(book)
         self._expanded: list[Place] = []
         self._forbidden = frozenset(map(parse_element_type, without_types))
-
-    @property
-    def book(self) -> RuleBook:
-        """The rule book."""
-        if isinstance(self._book, (str, os.PathLike)):
-            from reducelower.rulebook.book import load_book
-
-            self._book = load_book(self._book)
-        return self._book
 
     @cached_property
     def boundaries(self) -> Boundaries | None:
@@ -53,19 +42,10 @@ class Rules:
         Raises:
             RuleError: one of them is wrong.
         """
-        if not self.is_own:
-            return None
-        boundaries = boundaries_of(self.book.directory)
+        boundaries = None if self.book.trusted else self.book.boundaries()
         if boundaries is not None:
-            from reducelower.rulebook.boundary_validation import check_boundaries
-
             check_boundaries(boundaries)
         return boundaries
-
-    @property
-    def is_own(self) -> bool:
-        """Whether the book is one of the user's."""
-        return not (isinstance(self._book, str) and self._book in SHIPPED) and self.book.name not in SHIPPED
 
     @property
     def applied(self) -> Sequence[Place]:
@@ -74,7 +54,7 @@ class Rules:
 
     def note_expanded(self, rule: Rule) -> None:
         """Note that a rule was applied, if it is one of the user's."""
-        if self.is_own and rule.name.startswith(f"{self.book.name}/"):
+        if not self.book.trusted and rule.book == self.book.name:
             self._expanded.append(rule.place)
 
     def find(self, node: NodeProto, scope: Scope) -> Rule:
@@ -93,8 +73,6 @@ class Rules:
 
     def find_simpler(self, node: NodeProto, scope: Scope) -> Rule:
         """The rule that expands a composite reduction if the user did not ask for a particular book."""
-        from reducelower.rulebook.book import load_book
-
         # The specification's bodies overflow where kernels do not, so stable ones are preferred. These need the rank
         # below opset 18, for their ReduceMax, and the element type, for their constants.
         is_ranked = scope.rank(node.input[0]) is not None or scope.target_opset >= 18
@@ -118,14 +96,12 @@ class Rules:
 
     def _find(self, book: RuleBook, node: NodeProto, scope: Scope) -> Rule | None:
         try:
-            rule = book.find(node.op_type, None)
-            if rule is None or rule.needs_element_type:
-                if rule is None and node.op_type not in book.operators:
-                    return None
-                element_type = scope.needed_element_type(node.input[0])
-                # A node that asks for sums in the type of its data is computed as if there was no wider type.
-                stays = element_type == value_of(node, "stash_type", TensorProto.FLOAT)
-                rule = book.find(node.op_type, element_type, self._forbidden | _WIDER if stays else self._forbidden)
+            rules = book.rules(node.op_type)
+            if len(rules) < 2 and not any(rule.element_types for rule in rules):
+                return rules[0] if rules else None
+            element_type = scope.needed_element_type(node.input[0])
+            # A node that asks for sums in the type of its data is computed as if there was no wider type.
+            stays = element_type == value_of(node, "stash_type", TensorProto.FLOAT)
+            return book.find(node.op_type, element_type, self._forbidden | _WIDER if stays else self._forbidden)
         except RuleError as error:
             raise RefusedError(f"its rule is wrong: {error}", "mend the rule") from error
-        return rule

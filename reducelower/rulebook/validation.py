@@ -1,24 +1,30 @@
-"""Check that a function is a valid rule; every failure is one sentence."""
+"""Check that rules can be used; every mistake is one sentence with its file and line."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from onnx import FunctionProto, NodeProto, TensorProto, defs
 
-from reducelower.model.graph import subgraphs, walk
-from reducelower.model.schemas import element_type_name, opset_of, schema
-from reducelower.rulebook.bindings import AXES, BINDINGS, SUPPORTED, chosen, claim_of, is_stashed
+from reducelower.errors import RuleError
+from reducelower.model.graph import subgraphs
+from reducelower.model.schemas import is_runtime_name, opset_of, schema, versions
+from reducelower.rulebook.bindings import AXES, BINDINGS, claim_of
+from reducelower.rulebook.boundaries import Boundaries, BoundaryRule
 from reducelower.rulebook.guards import asked_in, what_is_wrong
 from reducelower.rulebook.named import TYPES
-from reducelower.rulebook.reading import Helpers, Source, Written
+from reducelower.rulebook.reading import OPERATORS, Helpers, Source
+from reducelower.rulebook.rows import Occasion, Row
 from reducelower.rulebook.specializing import ITS_BODY, OWN_OPERATORS
 
-__all__ = ["Body", "declared", "rule_types", "validate"]
+__all__ = ["check_boundaries", "validate"]
 
 _COMPLETE = 18
 """Bodies for older opset versions may use operators of this one to compute constants, and CastLike in place of Cast."""
+
+_RETYPED = 13
+"""The opset version of bodies for lacking element types, the same as that of the casts around other nodes."""
 
 _VALUES = frozenset({*BINDINGS, "of_nothing", "target"})
 """Values that a body has without computing them."""
@@ -27,8 +33,142 @@ _FORMS = {**OWN_OPERATORS, ITS_BODY: OWN_OPERATORS["Refuse"]}
 del _FORMS["Self"]
 
 
+def validate(source: Source, op_type: str, helpers: Helpers) -> None:
+    """Check a function against the operator that it replaces.
+
+    Raises:
+        RuleError: the function is invalid or does not fit the operator; with file and line if known.
+    """
+    function, opset = source.function, opset_of(source.function)
+    _check_name(source, op_type)
+    claim_of(source)
+    if not 1 <= opset <= defs.onnx_opset_version():
+        reason = f'opset_import must name ["" : N] with N from 1 to {defs.onnx_opset_version()}'
+        raise source.error(reason, "opset_import")
+    operator = schema(op_type, opset)
+    if operator is None:
+        raise source.error(f"opset {opset} has no operator {op_type} to replace", op_type)
+    if not operator.inputs:
+        raise source.error(f"{op_type} has no inputs, and rules are chosen by the element type of the first", op_type)
+    _check_signature(source, op_type, [operator], least=len(operator.inputs))
+    for name in AXES:
+        if name in declared(function) and not AXES[name].fits(operator):
+            raise source.error(f"{op_type} has no {name}", name)
+    _Body(source, helpers, declared(function), op_type).check(function.output)
+
+
+def check_boundaries(book: Boundaries) -> None:
+    """Check every rule and row of a folder.
+
+    Raises:
+        RuleError: one names an operator, version, attribute or value that does not exist, or lacks something.
+    """
+    for op_type in book.operators:
+        for row in book.rows(op_type):
+            _check_row(op_type, row, book.domain)
+        for rule in book.rules(op_type):
+            _check_rule(op_type, rule, book.domain)
+    for of_domain in book.of_domains.values() if not book.domain else ():
+        check_boundaries(of_domain)
+
+
+def declared(function: FunctionProto) -> list[str]:
+    """The names of the attributes in a function's header."""
+    return [*function.attribute, *(attribute.name for attribute in function.attribute_proto)]
+
+
+def _check_name(source: Source, op_type: str) -> None:
+    names_operators = bool(source.lines) and source.lines[0].startswith(OPERATORS)
+    if source.path is not None and not names_operators and source.function.name != op_type:
+        name = source.function.name
+        raise source.error(f"the file is named after {op_type}, the function is for {name}", name)
+
+
+def _check_signature(source: Source, op_type: str, operators: Sequence[defs.OpSchema], least: int = 0) -> None:
+    """Check inputs, outputs and attributes against the versions of the operator, of which a vendor's has none."""
+    function = source.function
+    for what, names, places in (
+        ("inputs", function.input, [(each.max_input, each.inputs) for each in operators]),
+        ("outputs", function.output, [(each.max_output, each.outputs) for each in operators]),
+    ):
+        most, formals = max(places, key=lambda place: place[0], default=(len(names), ()))
+        if not (least if what == "inputs" else 0) <= len(names) <= most:
+            stated = ", ".join(formal.name for formal in formals)
+            raise source.error(f"{op_type} has {len(formals)} {what} ({stated}), the rule has {len(names)}", op_type)
+    known = {*BINDINGS, *AXES, *(name for each in operators for name in each.attributes)}
+    for name in function.attribute if operators else ():
+        if name not in known:
+            raise source.error(
+                f"{name!r} is neither an attribute of {op_type} nor a binding (known: {', '.join(sorted(known))}), "
+                "and the header gives it no value",
+                name,
+            )
+
+
+def _check_occasion(op_type: str, occasion: Occasion, domain: str) -> None:
+    if domain:
+        if occasion.way == "lacking" or not (occasion.at or "2").isdigit() or int(occasion.at or 2) < 2:
+            raise RuleError(
+                f"operators of {domain} have rules 'below N' and 'from N', where N is 2 or more, and 'absent'"
+            )
+        return
+    known_versions = versions(op_type)
+    boundary = occasion.boundary(op_type)
+    if not known_versions and not is_runtime_name(op_type):
+        raise RuleError(f"{op_type} is no operator of ONNX")
+    if occasion.way in ("below", "from") and boundary not in known_versions[1:]:
+        changes = ", ".join(map(str, known_versions[1:])) or "none"
+        raise RuleError(f"{op_type} has no boundary {occasion.at} (it changed at: {changes})")
+
+
+def _check_row(op_type: str, row: Row, domain: str) -> None:
+    try:
+        _check_occasion(op_type, row.occasion, domain)
+    except RuleError as error:
+        raise RuleError(error.reason, *row.place) from None
+    if domain:
+        return  # no schema says which attributes its operators have
+    operators = _schemas(op_type)
+    stated = {name for operator in operators for name in operator.attributes}
+    formals = {formal.name for operator in operators for formal in (*operator.inputs, *operator.outputs)}
+    texts = [value for value in row.sets.values() if isinstance(value, str)]
+    for text in filter(None, (row.occasion.guard, *texts, *asked_in(row.refuse), *asked_in(row.hint))):
+        if problem := what_is_wrong(text, formals, stated):
+            raise RuleError(problem, *row.place)
+    for name in (*row.sets, *row.drops):
+        if name not in stated:
+            raise RuleError(f"{op_type} has no attribute {name!r}", *row.place)
+
+
+def _schemas(op_type: str) -> list[defs.OpSchema]:
+    return [operator for version in versions(op_type) if (operator := schema(op_type, version)) is not None]
+
+
+def _check_rule(op_type: str, rule: BoundaryRule, domain: str) -> None:
+    source, function = rule.source, rule.function
+    try:
+        _check_occasion(op_type, rule.occasion, domain)
+    except RuleError as error:
+        raise source.error(error.reason, "overload") from None
+    _check_name(source, op_type)
+    if rule.occasion.way == "lacking" and rule.opset != _RETYPED:
+        reason = f"a body for an element type that is lacking is written for opset {_RETYPED}"
+        raise source.error(reason, "opset_import")
+    if domain and not rule.opset:
+        raise source.error("a rule says for which opset version its body is written", "opset_import")
+    operators = [] if domain else _schemas(op_type)
+    # A shipped rule may name an input that no version has (see DequantizeLinear).
+    _check_signature(source, op_type, operators if rule.book else ())
+    attributes = {*declared(function), *(name for operator in operators for name in operator.attributes)}
+    is_absent = rule.occasion.way == "absent" if domain else rule.occasion == Occasion("absent", "", "")
+    body = _Body(source, rule.helpers, attributes, op_type if is_absent else "", domain)
+    for text in filter(None, (rule.occasion.guard, *asked_in(function.doc_string))):
+        body.check_question(text, "overload")
+    body.check(function.output[:1])  # the guard excludes nodes with other outputs
+
+
 @dataclass(frozen=True)
-class Body:
+class _Body:
     """The body of a rule, or of a helper that it calls.
 
     Attributes:
@@ -36,7 +176,6 @@ class Body:
         attributes: names that a reference may have: of attributes of the operator and of all headers so far.
         replaced: the operator, if the body may not leave it: it has no ``Self``.
         domain: the domain of the operator, if it is a vendor's.
-        element_type: that of the data, which chooses among the definitions of a helper.
         callers: the helpers that lead to this one.
     """
 
@@ -45,7 +184,6 @@ class Body:
     attributes: Collection[str]
     replaced: str = ""
     domain: str = ""
-    element_type: int | None = None
     callers: tuple[str, ...] = ()
 
     def check(self, outputs: Iterable[str]) -> None:
@@ -70,7 +208,7 @@ class Body:
     def _check_nodes(self, nodes: Iterable[NodeProto], defined: set[str]) -> None:
         assigned = set(self.source.function.input)
         for node in nodes:
-            word = _first(node) or node.op_type
+            word = next(iter(node.output), "") or node.op_type
             for name in filter(None, node.input):
                 if name not in defined:
                     raise self.source.error(f"{node.op_type} takes {name!r}, which nothing before it gives", word)
@@ -96,12 +234,10 @@ class Body:
     def _check_node(self, node: NodeProto, word: str) -> None:
         if node.domain not in ("", self.domain):
             raise self.source.error(f"a rule does not write operators of {node.domain}", word)
-        if self.domain and self.replaced and (node.domain or node.op_type == "Self"):
-            raise self.source.error(f"a rule for 'absent' leaves nothing of {self.domain}", word)
-        if node.domain:
+        if self.replaced and (node.domain or node.op_type == "Self"):
+            raise self.source.error(f"the target lacks {self.domain or self.replaced}, which the rule leaves", word)
+        if node.domain or node.op_type == "Self":
             return
-        if self.replaced and node.op_type == "Self":
-            raise self.source.error(f"the target lacks {self.replaced}, so there is no Self", word)
         if node.op_type == ITS_BODY and (self.domain or self.replaced):
             raise self.source.error("nothing says here what the operator is made of", word)
         if node.op_type in self.helpers:
@@ -113,7 +249,7 @@ class Body:
                 text = attribute.s.decode()
                 for asked in [text] if node.op_type == "Answer" else asked_in(text):
                     self.check_question(asked, word)
-        elif node.op_type != "Self":
+        else:
             self._check_operator(node, word)
 
     def _check_operator(self, node: NodeProto, word: str) -> None:
@@ -144,106 +280,21 @@ class Body:
         name, helpers = node.op_type, self.helpers[node.op_type]
         if len(set(map(claim_of, helpers))) < len(helpers):
             raise self.source.error(f"the helper {name} is defined {len(helpers)} times", word)
-        called = chosen(helpers, self.element_type)
-        if called is None:
-            raise self.source.error(f"the helper {name} is not written for every element type", word)
         if name in self.callers:
             raise self.source.error(f"the helper {name} calls itself", word)
-        function = called.function
-        for what, names, formals in (("inputs", node.input, function.input), ("outputs", node.output, function.output)):
-            if len(names) != len(formals):
-                raise self.source.error(f"the helper {name} has {len(formals)} {what}, not {len(names)}", word)
-        passed, header = {attribute.name for attribute in node.attribute}, declared(function)
-        if unknown := sorted(passed.difference(header)):
-            raise self.source.error(f"the helper {name} has no attribute {unknown[0]!r}", word)
-        for needed in function.attribute:
-            if needed not in {*passed, *self.attributes, *BINDINGS, *AXES}:
-                raise self.source.error(f"the helper {name} needs the attribute {needed}", word)
-        attributes, callers = {*self.attributes, *header}, (*self.callers, name)
-        replace(self, source=called, attributes=attributes, callers=callers).check(function.output)
-
-
-def validate(source: Source, op_type: str, helpers: Helpers) -> None:
-    """Check a function against the operator it replaces.
-
-    Raises:
-        RuleError: the function is invalid or does not fit the operator; with file and line if known.
-    """
-    operator = _check_header(source, op_type)
-    if not operator.inputs:
-        raise source.error(f"{op_type} has no inputs, and rules are chosen by the element type of the first", op_type)
-    _check_signature(source, operator)
-    function = source.function
-    for node in walk(function.node):
-        if node.op_type == op_type and not node.domain:
-            raise source.error(f"the rule for {op_type} uses {op_type} itself", _first(node))
-    types = rule_types(source, operator)
-    if not types:
-        raise source.error(f"{op_type} takes no element type of the class {function.overload!r}", "overload")
-    for element_type in types:
-        Body(source, helpers, declared(function), op_type, element_type=element_type).check(function.output)
-        bound = TensorProto.FLOAT if is_stashed(function) else element_type
-        headers = (name for each in Written(source, helpers).functions for name in each.function.attribute)
-        for name in headers:
-            if bound not in BINDINGS.get(name, SUPPORTED):
-                reason = f"{element_type_name(element_type)} has no {name!r}; narrow the overload"
-                raise source.error(reason, name)
-            if name in AXES and not AXES[name].fits(operator):
-                raise source.error(f"{op_type} has no {name}", name)
-
-
-def rule_types(source: Source, schema: defs.OpSchema) -> list[int]:
-    """Element types that the operator's first input takes and the rule is for."""
-    allowed = schema.inputs[0].types
-    types = claim_of(source).types
-    return sorted(t for t in SUPPORTED & (types or SUPPORTED) if f"tensor({element_type_name(t)})" in allowed)
-
-
-def _check_header(source: Source, op_type: str) -> defs.OpSchema:
-    function = source.function
-    if function.name != op_type:
-        raise source.error(f"the file is named after {op_type}, the function is for {function.name}", function.name)
-    if not function.domain:
-        raise source.error("the function needs a domain of its own; the empty one is ONNX's", "domain")
-    opset = opset_of(function)
-    if not 1 <= opset <= defs.onnx_opset_version():
-        raise source.error(
-            f'opset_import must name ["" : N] with N from 1 to {defs.onnx_opset_version()}', "opset_import"
-        )
-    foreign = [entry.domain for entry in function.opset_import if entry.domain]
-    if foreign:
-        raise source.error(f"a rule may use the default domain only, not {foreign[0]!r}", "opset_import")
-    try:
-        return defs.get_schema(op_type, opset, "")
-    except defs.SchemaError:
-        raise source.error(f"opset {opset} has no operator {op_type} to replace", op_type) from None
-
-
-def _check_signature(source: Source, schema: defs.OpSchema) -> None:
-    function = source.function
-    if len(function.input) != len(schema.inputs):
-        names = ", ".join(formal.name for formal in schema.inputs)
-        raise source.error(
-            f"{schema.name} has {len(schema.inputs)} inputs ({names}), the rule has {len(function.input)}", schema.name
-        )
-    if not schema.min_output <= len(function.output) <= len(schema.outputs):
-        names = ", ".join(formal.name for formal in schema.outputs)
-        raise source.error(
-            f"{schema.name} has {len(schema.outputs)} outputs ({names}), the rule has {len(function.output)}",
-            schema.name,
-        )
-    for name in declared(function):
-        if name not in schema.attributes and name not in BINDINGS and name not in AXES:
-            allowed = ", ".join([*schema.attributes, *BINDINGS, *AXES])
-            raise source.error(
-                f"{name!r} is neither an attribute of {schema.name} nor a binding (known: {allowed})", name
-            )
-
-
-def declared(function: FunctionProto) -> list[str]:
-    """The names of the attributes in a function's header."""
-    return [*function.attribute, *(attribute.name for attribute in function.attribute_proto)]
-
-
-def _first(node: NodeProto) -> str:
-    return node.output[0] if node.output else ""
+        for source in helpers:
+            function = source.function
+            for what, names, formals in (
+                ("inputs", node.input, function.input),
+                ("outputs", node.output, function.output),
+            ):
+                if len(names) != len(formals):
+                    raise self.source.error(f"the helper {name} has {len(formals)} {what}, not {len(names)}", word)
+            passed, header = {attribute.name for attribute in node.attribute}, declared(function)
+            if unknown := sorted(passed.difference(header)):
+                raise self.source.error(f"the helper {name} has no attribute {unknown[0]!r}", word)
+            for needed in function.attribute:
+                if needed not in {*passed, *self.attributes, *BINDINGS, *AXES}:
+                    raise self.source.error(f"the helper {name} needs the attribute {needed}", word)
+            attributes, callers = {*self.attributes, *header}, (*self.callers, name)
+            replace(self, source=source, attributes=attributes, callers=callers).check(function.output)

@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
+from reducelower.errors import RefusedError
 from reducelower.model.constants import tensor_of
 from reducelower.model.graph import nodes_needed, read_by
 from reducelower.model.numbers import Array
-from reducelower.model.schemas import schema_in_force
+from reducelower.model.schemas import element_type_name, schema_in_force
 from reducelower.model.skeleton import LARGEST_CONSTANT
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import chosen
@@ -223,10 +224,13 @@ class BodyWriter(BodyValues):
     def _helper(self, name: str) -> FunctionProto:
         """The definition of a helper for the element type of the node's data."""
         first, *others = self.helpers[name]
-        if not others:
+        if not others and not first.function.overload:
             return first.function
-        helper = chosen(self.helpers[name], self.asked.scope.needed_element_type(self.asked.node.input[0]))
-        assert helper is not None
+        element_type = self.asked.scope.needed_element_type(self.asked.node.input[0])
+        helper = chosen(self.helpers[name], element_type)
+        if helper is None:
+            reason = f"the helper {name} of its rule is not written for {element_type_name(element_type)}"
+            raise RefusedError(reason, "write it, or narrow the overload of the rule")
         return helper.function
 
     def branch(self, graph: GraphProto, frame: Frame) -> GraphProto:

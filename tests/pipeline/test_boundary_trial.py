@@ -19,8 +19,6 @@ from reducelower import ConversionError
 from reducelower.cli import run
 from reducelower.pipeline.trials import try_boundaries
 from reducelower.rulebook import RuleError, load_book
-from reducelower.rulebook.boundaries import boundaries_of
-from reducelower.rulebook.boundary_validation import check_boundaries
 from tests.table import VOCABULARY, combinations
 
 TABLE = tomllib.loads(Path(__file__).with_name("own_boundaries.toml").read_text("utf-8"))
@@ -49,9 +47,10 @@ def test_what_comes_of_rules_for_version_boundaries(claim: str, tmp_path: Path) 
         folder.mkdir()
         rules = written(folder, row, chosen)
         if "tried" in row:
-            own = boundaries_of(rules)
+            book = load_book(rules)
+            own = book.boundaries()
             assert own is not None
-            (trial,) = try_boundaries(load_book(rules), own)
+            (trial,) = try_boundaries(book, own)
             assert [held for held in row["tried"] if not eval(held, {"trial": trial, "re": re})] == []
             continue
         head = f'<ir_version: 8, opset_import: ["" : {row.get("opset", 18)}]> g'
@@ -76,19 +75,15 @@ def test_what_comes_of_rules_for_version_boundaries(claim: str, tmp_path: Path) 
 
 def test_a_rule_for_a_lacking_element_type_is_written_for_the_opset_of_casts(tmp_path: Path) -> None:
     row = {"files": {"Relu.onnxtxt": "$relu"}, "change": [": 13]", ": 12]"]}
-    own = boundaries_of(written(tmp_path, row, {}))
-    assert own is not None
     with pytest.raises(RuleError, match="written for opset 13"):
-        check_boundaries(own)
+        load_book(written(tmp_path, row, {})).check()
 
 
 def test_rows_that_are_no_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "versions").mkdir()
     (tmp_path / "versions" / "attributes.toml").write_bytes(b"\xff")
-    own = boundaries_of(tmp_path)
-    assert own is not None
     with pytest.raises(RuleError, match="is not TOML"):
-        check_boundaries(own)
+        load_book(tmp_path).check()
 
 
 def test_trying_a_folder_says_what_is_wrong_with_it_as_converting_does(tmp_path: Path) -> None:

@@ -10,8 +10,6 @@ import pytest
 from onnx import TensorProto
 
 from reducelower.rulebook import RuleError, load_book
-from reducelower.rulebook.boundaries import boundaries_of
-from reducelower.rulebook.boundary_validation import check_boundaries
 from reducelower.runtimes import TargetError, read_runtime
 
 TABLES = tomllib.loads(Path(__file__).with_name("broken.toml").read_text(encoding="utf-8"))
@@ -31,9 +29,7 @@ def _as(name: str) -> Callable[[Path, str], None]:
         path = folder / "versions" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-        own = boundaries_of(folder)
-        assert own is not None
-        check_boundaries(own)
+        load_book(folder).check()
 
     return read
 

@@ -15,7 +15,7 @@ from reducelower.errors import RefusedError
 from reducelower.rulebook import RuleBook, RuleError, load_book
 from reducelower.rulebook.bindings import AXES
 from reducelower.rulebook.boundaries import shipped
-from reducelower.rulebook.boundary_validation import check_boundaries
+from reducelower.rulebook.validation import check_boundaries
 from tests.models import model
 
 NEGATED_MIN = """<
@@ -64,7 +64,7 @@ def test_core_answers_with_the_stable_rule_where_it_has_none_of_its_own() -> Non
 
 def test_an_operator_without_a_rule_is_none() -> None:
     assert load_book("spec").find("Relu", TensorProto.FLOAT) is None
-    assert load_book("spec").find("Relu", None) is None
+    assert load_book("spec").rules("Relu") == ()
 
 
 def test_the_most_specific_rule_wins() -> None:
@@ -84,13 +84,6 @@ def test_the_most_specific_rule_wins() -> None:
 
 def test_an_element_type_outside_every_class_has_no_rule() -> None:
     assert load_book("spec").find("ReduceLogSum", TensorProto.STRING) is None
-
-
-def test_a_rule_says_whether_the_element_type_matters() -> None:
-    single = load_book("spec").find("ReduceL1", None)
-    by_class = load_book("spec").find("ReduceLogSum", None)
-    assert single and by_class
-    assert (single.needs_element_type, by_class.needs_element_type) == (False, True)
 
 
 def test_a_folder_is_a_book_and_only_the_file_asked_for_is_read(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from onnx import TensorProto, parser
 
 import reducelower
+from reducelower import ConversionError
 from reducelower.rulebook import RuleError, load_book
 
 GOOD = """# A comment.
@@ -51,13 +53,36 @@ def test_a_book_runs_no_code_that_lies_beside_its_rules(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_binding_that_some_element_type_lacks_is_refused(tmp_path: Path) -> None:
-    text = GOOD.replace("<keepdims, ", "<largest_power, keepdims, ").replace(
-        "Abs (data)", "Abs (data)\n  power = Constant <value = @largest_power> ()"
-    )
+@pytest.mark.parametrize(
+    ("header", "body", "says"),
+    [
+        (
+            "<largest_power, ",
+            "Abs (data)\n  power = Constant <value = @largest_power> ()",
+            "takes 'largest_power', which int32",
+        ),
+        ("<", "Scaled (data)", "the helper Scaled of its rule is not written for int32"),
+    ],
+)
+def test_what_a_rule_does_not_have_for_an_element_type_is_refused_there(
+    tmp_path: Path, header: str, body: str, says: str
+) -> None:
+    helper = """
+<domain: "mine", overload: "floating", opset_import: ["" : 18]>
+Scaled (x) => (y)
+{
+  y = Abs (x)
+}
+"""
+    text = GOOD.replace("ReduceL1 <", f"ReduceL1 {header}").replace("Abs (data)", body)
     (tmp_path / "ReduceL1.onnxtxt").write_text(text)
-    with pytest.raises(RuleError, match="int32 has no 'largest_power'; narrow the overload"):
-        load_book(tmp_path).check()
+    (tmp_path / "helpers.onnxtxt").write_text(helper.lstrip())
+    for kind in ("float", "int32"):
+        model = parser.parse_model(
+            f"""<ir_version: 8, opset_import: ["": 18]> g ({kind}[3] x) => ({kind}[1] y) {{ y = ReduceL1 (x) }}"""
+        )
+        with nullcontext() if kind == "float" else pytest.raises(ConversionError, match=f"{says}.*narrow the overload"):
+            reducelower.expand(model, rules=tmp_path)
 
 
 def test_two_rules_for_the_same_element_types_are_refused(tmp_path: Path) -> None:

@@ -12,14 +12,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, defs, helper, numpy_helper
+from onnx import ModelProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import reducelower
 from reducelower.model.schemas import element_type_name
 from reducelower.rulebook import RuleBook
 from reducelower.rulebook.book import Rule
-from reducelower.rulebook.validation import rule_types
 from tools.exact.calls import calls, errors_of_call
 from tools.exact.normalizations import NORMALIZATIONS
 from tools.exact.reductions import errors_of_specimen, limit_of, specimens
@@ -56,8 +55,7 @@ def try_operator(book: RuleBook, op_type: str) -> Iterator[Trial]:
         RuleError: a rule is invalid.
     """
     for rule in book.rules(op_type):
-        schema = defs.get_schema(op_type, rule.opset)
-        for element_type in rule_types(rule.source, schema):
+        for element_type in rule.types:
             if book.find(op_type, element_type, rule.claim.without) is rule:
                 yield try_rule(book, rule, element_type)
 
