@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from reducelower.errors import RuleError
-from reducelower.rulebook.book import Rule, RuleBook, load_book
+from reducelower.rulebook.book import Rule, RuleBook
 from reducelower.rulebook.reading import shipped_books
+from reducelower.rulebook.rules import load_book
 
 __all__ = ["Rule", "RuleBook", "RuleError", "load_book", "shipped_books"]

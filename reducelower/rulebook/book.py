@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from functools import cache, cached_property
 from pathlib import Path
@@ -12,7 +11,6 @@ from onnx import FunctionProto, defs
 
 from reducelower.errors import RuleError
 from reducelower.model.schemas import element_type_name
-from reducelower.model.text import did_you_mean
 from reducelower.rulebook.bindings import SUPPORTED, Claim, claim_of
 from reducelower.rulebook.boundaries import Boundaries, shipped
 from reducelower.rulebook.reading import (
@@ -25,14 +23,10 @@ from reducelower.rulebook.reading import (
     by_name,
     called,
     home,
-    shipped_books,
 )
 from reducelower.rulebook.validation import check_boundaries, validate
 
-__all__ = ["Rule", "RuleBook", "load_book", "load_composites", "load_forms"]
-
-_EXTENDS = {"core": "stable"}
-"""Shipped book, and the book it falls back to for operators without a rule of its own."""
+__all__ = ["Rule", "RuleBook", "load_composites", "load_forms"]
 
 
 class Rule(Written):
@@ -187,17 +181,6 @@ class RuleBook:
         return [source for source in sources if source.function.name not in own], {**self._folder.helpers, **own}
 
 
-def load_book(name: str | os.PathLike[str]) -> RuleBook:
-    """A shipped book by its name (``spec``, ``stable``, ``core``), or a folder of rules by its path.
-
-    A shipped book wins over a folder of the same name in the working directory; write ``./spec`` for the folder.
-
-    Raises:
-        RuleError: there is no such book, or the folder has no rule.
-    """
-    return _load_shipped(name) if isinstance(name, str) and name in shipped_books() else _load_folder(Path(name))
-
-
 @cache
 def load_forms() -> tuple[RuleBook, ...]:
     """The folders of `rules/forms`: forms written by people, which are recomposed but never expanded to."""
@@ -221,22 +204,6 @@ def load_composites() -> tuple[RuleBook, ...]:
 def _shipped_helpers() -> Helpers:
     """The helper functions for every rule."""
     return Folder(home(), {}).helpers
-
-
-@cache
-def _load_shipped(name: str) -> RuleBook:
-    extends = _EXTENDS.get(name)
-    return RuleBook(name, home() / name, extends=_load_shipped(extends) if extends else None, trusted=True)
-
-
-def _load_folder(path: Path) -> RuleBook:
-    if not path.is_dir():
-        books = sorted(shipped_books())
-        suggestion = did_you_mean(str(path), books)
-        raise RuleError(f"neither a folder of rules nor a shipped book ({', '.join(books)}){suggestion}", path)
-    is_of_boundaries = not any(path.glob(f"*{SUFFIX}")) and (path / VERSIONS).is_dir()
-    extends = _load_shipped("stable") if is_of_boundaries else None
-    return RuleBook(path.resolve().name, path, extends=extends)
 
 
 def _function_proto(function: Any) -> FunctionProto:

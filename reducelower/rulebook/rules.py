@@ -1,29 +1,61 @@
-"""The rule book as the engine uses it in one run."""
+"""Rule books by name, and the one that the engine uses in a run."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 
 from onnx import NodeProto, TensorProto
 
 from reducelower.errors import RefusedError, RuleError
 from reducelower.model.attributes import value_of
 from reducelower.model.schemas import parse_element_type
-from reducelower.rulebook.book import Rule, RuleBook, load_book
+from reducelower.model.text import did_you_mean
+from reducelower.rulebook.book import Rule, RuleBook
 from reducelower.rulebook.boundaries import Boundaries
-from reducelower.rulebook.reading import Place
+from reducelower.rulebook.reading import SUFFIX, VERSIONS, Place, home, shipped_books
 from reducelower.rulebook.validation import check_boundaries
 from reducelower.scope.scope import Scope
 
-__all__ = ["SHIPPED", "Rules"]
+__all__ = ["SHIPPED", "Rules", "load_book"]
 
 SHIPPED = ("spec", "stable", "core")
 """Shipped rule books for Reduce operators."""
 
+_EXTENDS = {"core": "stable"}
+"""Shipped book, and the book it falls back to for operators without a rule of its own."""
+
 _WIDER = frozenset({TensorProto.FLOAT})
 """The types in which narrower ones are computed."""
+
+
+def load_book(name: str | os.PathLike[str]) -> RuleBook:
+    """A shipped book by its name (``spec``, ``stable``, ``core``), or a folder of rules by its path.
+
+    A shipped book wins over a folder of the same name in the working directory; write ``./spec`` for the folder.
+
+    Raises:
+        RuleError: there is no such book, or the folder has no rule.
+    """
+    return _load_shipped(name) if isinstance(name, str) and name in shipped_books() else _load_folder(Path(name))
+
+
+@cache
+def _load_shipped(name: str) -> RuleBook:
+    extends = _EXTENDS.get(name)
+    return RuleBook(name, home() / name, extends=_load_shipped(extends) if extends else None, trusted=True)
+
+
+def _load_folder(path: Path) -> RuleBook:
+    if not path.is_dir():
+        books = sorted(shipped_books())
+        suggestion = did_you_mean(str(path), books)
+        raise RuleError(f"neither a folder of rules nor a shipped book ({', '.join(books)}){suggestion}", path)
+    is_of_boundaries = not any(path.glob(f"*{SUFFIX}")) and (path / VERSIONS).is_dir()
+    extends = _load_shipped("stable") if is_of_boundaries else None
+    return RuleBook(path.resolve().name, path, extends=extends)
 
 
 class Rules:
