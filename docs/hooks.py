@@ -82,7 +82,7 @@ def _treatment(crossing: Crossing) -> str:
         return "rewritten at"
     if crossing.moves:
         return "input to attribute at"
-    if any(row.refuse and not row.occasion.guard for row in crossing.rules.rows):
+    if any(row.refuse and not row.occasion.guard for row in crossing.rows):
         return "refused at"
     return "as far as the older version says it at"
 

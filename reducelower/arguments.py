@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-__all__ = ["LARGEST_RANK", "check_arguments", "domain_versions", "name_set", "value_text"]
+__all__ = ["LARGEST_RANK", "check_arguments", "name_set", "value_text"]
 
 _LONGEST = 60
 
@@ -96,7 +96,6 @@ _FLAG = _Kind("True or False", lambda value: isinstance(value, bool))
 _STRING = _Kind("a string", lambda value: isinstance(value, str))
 _NAMES = _collection("a collection of names such as ['ReduceL2']", _STRING)
 _SIZES = _mapping({"batch": 4}, _integer("an int from 0 on"))
-_VERSION = _integer("a version, or 0 for no node of the domain")
 
 
 @cache
@@ -180,26 +179,6 @@ def name_set(name: str, value: Any) -> frozenset[str]:
     for place, item in enumerate(names):  # the items of an iterator are checked here
         _STRING.check(f"{name}[{place!r}]", item)
     return frozenset(names)
-
-
-def domain_versions(value: Any) -> frozenset[tuple[str, int]]:
-    """Versions by domain, from a mapping or from pairs.
-
-    Raises:
-        TypeError: it is neither, or a version is not an int.
-        ValueError: a version is negative, or the domain is one of ONNX's own.
-    """
-    try:
-        versions: dict[Any, Any] = dict(value)
-    except (TypeError, ValueError):
-        example = {"com.vendor": 1}
-        raise TypeError(f"domains must map domains to versions, such as {example}, not {value_text(value)}") from None
-    for domain, version in versions.items():
-        _STRING.check("each domain", domain)
-        _VERSION.check(f"domains[{domain!r}]", version)
-        if domain in ("", "ai.onnx") or domain.startswith("ai.onnx."):
-            raise ValueError(f"domains are those of vendors; {domain!r} is ONNX's own, whose version `opset` says")
-    return frozenset(versions.items())
 
 
 def value_text(value: Any) -> str:

@@ -36,11 +36,12 @@ class Target:
             version or gets the one that the runtime prefers, whichever needs fewer rewrites.
         assume_nonempty: assume that no dimension is zero when the model runs. Then no nodes are added for empty data.
             The same is assumed for a runtime that refuses an added If.
-        domains: versions of other domains for which the rule book has rules, such as ``{"com.vendor": 1}``. 0 means
-            that nothing of the domain may remain.
+        without_domains: domains of vendors of which nothing may remain, such as ``{"com.microsoft"}``; the rule book
+            says what their operators become.
 
     Raises:
         TypeError: a field has the wrong type, such as a string for `without`.
+        ValueError: a domain is one of ONNX's own.
         TargetError: there is no runtime with that name.
     """
 
@@ -49,7 +50,7 @@ class Target:
     without_types: frozenset[str] = frozenset()
     runtime: Runtime | None = None
     assume_nonempty: bool = False
-    domains: frozenset[tuple[str, int]] = frozenset()
+    without_domains: frozenset[str] = frozenset()
 
     if TYPE_CHECKING:
 
@@ -60,13 +61,13 @@ class Target:
             without_types: Iterable[str] = (),
             runtime: Runtime | str | None = None,
             assume_nonempty: bool = False,
-            domains: Mapping[str, int] | Iterable[tuple[str, int]] = (),
+            without_domains: Iterable[str] = (),
         ) -> None:
-            """Accept any collection of names, a runtime by its name, and a mapping for the versions of domains."""
+            """Accept any collection of names, and a runtime by its name."""
 
     def __post_init__(self) -> None:
         """Check arguments that a caller may confuse. A collection of names becomes a set, and a name the runtime."""
-        from reducelower.arguments import check_arguments, domain_versions, name_set
+        from reducelower.arguments import check_arguments, name_set
 
         if isinstance(self.runtime, str):
             from reducelower.runtimes import load_runtime
@@ -76,7 +77,9 @@ class Target:
             check_arguments(opset=self.opset)
         object.__setattr__(self, "without", name_set("without", self.without))
         object.__setattr__(self, "without_types", name_set("without_types", self.without_types))
-        object.__setattr__(self, "domains", domain_versions(self.domains))
+        object.__setattr__(self, "without_domains", name_set("without_domains", self.without_domains))
+        if own := [name for name in self.without_domains if name in ("", "ai.onnx") or name.startswith("ai.onnx.")]:
+            raise ValueError(f"without_domains are those of vendors; {own[0]!r} is ONNX's own")
 
 
 class Options(TypedDict, total=False):

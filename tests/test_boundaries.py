@@ -14,6 +14,8 @@ from reducelower.adapters import registry as crossings
 from reducelower.adapters.registry import Crossing
 from reducelower.model.schemas import REDUCTIONS, all_operators, schema, versions
 from reducelower.rulebook.boundaries import shipped
+from reducelower.rulebook.guards import asked_in, what_is_wrong
+from reducelower.rulebook.rows import rows_of
 
 SAME_IN_PRACTICE = {
     **{
@@ -67,7 +69,7 @@ def test_what_changed_behind_the_schema_is_in_a_table_or_rewritten() -> None:
     for operator, version in [key for key in BOUNDARIES if REVIEWED.get(key) == "!"]:
         both = [_crossing(operator, version, down=down) for down in (True, False)]
         is_rewritten = any(
-            one.rewrite or one.rules or one.changed_defaults or one.moves or one.required for one in both
+            one.rewrite or one.rules or one.rows or one.changed_defaults or one.moves or one.required for one in both
         )
         assert is_rewritten or (operator, version) in SAME_IN_PRACTICE, f"{operator} {version}"
 
@@ -84,7 +86,7 @@ def _what_does_not_follow(operator: str, version: int) -> str:
     assert above is not None
     for down in (True, False):
         crossing = _crossing(operator, version, down=down)
-        if crossing.rewrite is not None or crossing.rules:
+        if crossing.rewrite is not None or crossing.rules or crossing.rows:
             continue
         gone = crossing.gone - {move.attribute for move in crossing.moves}
         # What the other side does not have is refused unless it says nothing.
@@ -105,13 +107,25 @@ def test_rewrites_stand_at_boundaries_that_exist() -> None:
 
 
 def _written_at(operator: str, way: str) -> set[int]:
-    entries = [*shipped().rows(operator), *shipped().rules(operator)]
+    entries = [*rows_of(operator), *shipped().rules(operator)]
     return {each.occasion.boundary(operator) for each in entries if each.occasion.way == way}
 
 
-@pytest.mark.parametrize("operator", shipped().operators)
+@pytest.mark.parametrize("operator", sorted({operator for operator, _ in REVIEWED}))
 def test_rules_in_text_stand_at_boundaries_that_exist(operator: str) -> None:
     assert {(operator, version) for way in ("below", "from") for version in _written_at(operator, way)} <= set(REVIEWED)
+
+
+@pytest.mark.parametrize("operator", sorted({operator for operator, _ in REVIEWED}))
+def test_rows_name_what_their_operator_has(operator: str) -> None:
+    schemas = [found for version in versions(operator) if (found := schema(operator, version)) is not None]
+    attributes = {name for each in schemas for name in each.attributes}
+    formals = {formal.name for each in schemas for formal in (*each.inputs, *each.outputs)}
+    for row in rows_of(operator):
+        assert {*row.sets, *row.drops} <= attributes
+        expressions = [value for value in row.sets.values() if isinstance(value, str)]
+        for text in (row.occasion.guard, *expressions, *asked_in(row.refuse), *asked_in(row.hint)):
+            assert not text or not what_is_wrong(text, formals, attributes)
 
 
 @pytest.mark.parametrize("operator", shipped().operators)

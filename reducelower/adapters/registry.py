@@ -20,7 +20,8 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.moves import Move, moves_between, to_attribute, to_input
 from reducelower.errors import RefusedError
 from reducelower.model.schemas import schema, versions
-from reducelower.rulebook.boundaries import NO_CANDIDATES, Candidates, ItsBody, first_that_holds, shipped
+from reducelower.rulebook.boundaries import BoundaryRule, ItsBody, first_that_holds, shipped
+from reducelower.rulebook.rows import Row, rows_of
 from reducelower.scope.body import AnyScope
 
 __all__ = [
@@ -89,6 +90,7 @@ class Crossing:
         changed_defaults: attributes whose default differs on the far side, with their default here.
         required: attributes that only the far side requires.
         rules: the rules for it in `rules/versions`.
+        rows: edits and refusals for it, if no rule applies.
         further: rules of the user's own for it, which are tried first.
     """
 
@@ -102,8 +104,9 @@ class Crossing:
     gone: frozenset[str] = field(default=frozenset())
     changed_defaults: Mapping[str, AttributeProto] = field(default_factory=dict)
     required: tuple[str, ...] = ()
-    rules: Candidates = NO_CANDIDATES
-    further: Candidates = NO_CANDIDATES
+    rules: tuple[BoundaryRule, ...] = ()
+    rows: tuple[Row, ...] = ()
+    further: tuple[BoundaryRule, ...] = ()
 
     @property
     def opset(self) -> int:
@@ -124,6 +127,7 @@ class Crossing:
         return not (
             self.rewrite
             or self.rules
+            or self.rows
             or self.further
             or self.moves
             or self.gone
@@ -139,14 +143,13 @@ class Crossing:
     def cross(self, node: NodeProto, scope: AnyScope) -> Replacement | ItsBody | None:
         """Take a node across the boundary; refused if the far side cannot express it."""
         source_opset = self.boundary if self.down else self.boundary - 1
-        for candidates in (self.further, self.rules):
-            first = first_that_holds(candidates.rules, node, scope, source_opset)
-            if first is not None:
-                rule, outcome = first
-                label = rule.label(node, scope) or self.label
-                return outcome if isinstance(outcome, ItsBody) else Replacement(outcome, label, rule.opset)
-            for row in candidates.rows:
-                row.apply(node, scope, source_opset)
+        first = first_that_holds((*self.further, *self.rules), node, scope, source_opset)
+        if first is not None:
+            rule, outcome = first
+            label = rule.label(node, scope) or self.label
+            return outcome if isinstance(outcome, ItsBody) else Replacement(outcome, label, rule.opset)
+        for row in self.rows:
+            row.apply(node, scope, source_opset)
         if self.rewrite is not None:
             nodes = self.rewrite(Writer(node, scope))
             if nodes is not None:
@@ -249,7 +252,8 @@ def _crossing(op_type: str, boundary: int, below: int, down: bool) -> Crossing:
             changed[name] = before.default_value
     rewrite = (_LOWERS if down else _RAISES).get((op_type, boundary))
     rules = shipped().at(op_type, boundary, down=down)
-    return Crossing(op_type, boundary, down, source, goal, moves, rewrite, gone, changed, tuple(required), rules)
+    rows = tuple(row for row in rows_of(op_type) if row.occasion.is_at(op_type, boundary, down=down))
+    return Crossing(op_type, boundary, down, source, goal, moves, rewrite, gone, changed, tuple(required), rules, rows)
 
 
 _WRITTEN_AS_ABOVE: Mapping[str, int] = {"Squeeze": 11}

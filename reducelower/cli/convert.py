@@ -53,7 +53,9 @@ def convert(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
       reducelower convert model.onnx -o model17.onnx --opset 17 --raise
       reducelower convert models/ --output-dir converted/ --opset 17 --jobs 4 --resume
     """
-    has_goal = options["opset"] is not None or any(options[name] for name in ("for_runtimes", "inline", "domains"))
+    has_goal = options["opset"] is not None or any(
+        options[name] for name in ("for_runtimes", "inline", "without_domains")
+    )
     if not has_goal and options["ir_version"] in ("auto", "keep"):
         raise click.UsageError(
             "say what to convert to: --opset N, --for NAME or both; --ir-version N alone changes nothing else", ctx
@@ -99,9 +101,12 @@ def expand(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
     from reducelower.rulebook import load_book
 
     names = operators or load_book(options["rules"]).reductions
-    without_types = frozenset(options["without_types"])
     target = Target(
-        None, frozenset(names), without_types, assume_nonempty=options["assume_nonempty"], domains=options["domains"]
+        None,
+        names,
+        options["without_types"],
+        assume_nonempty=options["assume_nonempty"],
+        without_domains=options["without_domains"],
     )
     return convert_all("expand", models, replace(settings_of(target, options), ir_version="keep"), options)
 
@@ -194,7 +199,7 @@ def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int
       reducelower check models/ --opset 13 --format github
       reducelower check model.onnx --for openvino
     """
-    asks_nothing = not any(options[name] for name in ("opset", "for_runtimes", "without", "domains"))
+    asks_nothing = not any(options[name] for name in ("opset", "for_runtimes", "without", "without_domains"))
     if asks_nothing and options["ir_version"] in ("auto", "keep"):
         raise click.UsageError(
             "say what to check for: --opset N, --for NAME, --without OPERATOR or several; "

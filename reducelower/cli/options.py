@@ -33,7 +33,7 @@ _COUNT = click.IntRange(min=0)
 MODEL = ("--set-size", "--freeze-defaults", "--type", "--rank")
 """Options for what the model does not state itself."""
 
-CONVERSION = ("--without-type", "--domain", "--assume-nonempty", *MODEL)
+CONVERSION = ("--without-type", "--without-domain", "--assume-nonempty", *MODEL)
 """Options for what is written, besides the target."""
 
 WORKERS = ("--jobs", "--scheduler")
@@ -97,10 +97,10 @@ _ALL = (
         multiple=True,
     ),
     option("--rules", "Rule book that bodies come from.", type=RULES, default="stable"),
-    _pairs(
-        "--domain domains",
-        "Version that another domain comes to by rules of your own; 0 for no node of it.",
-        Pairs("NAME=N", _COUNT),
+    option(
+        "--without-domain without_domains",
+        "Domain of a vendor, such as com.microsoft, whose operators rules of your own replace.",
+        multiple=True,
     ),
     option(
         "--assume-nonempty",
@@ -228,7 +228,7 @@ def target_of(options: Mapping[str, Any], ctx: click.Context) -> Target:
         frozenset(options["without"]),
         frozenset(options["without_types"]),
         assume_nonempty=options["assume_nonempty"],
-        domains=options["domains"],
+        without_domains=options["without_domains"],
     )
     if not options["for_runtimes"]:
         return target

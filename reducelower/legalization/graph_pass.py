@@ -133,7 +133,7 @@ class GraphPass:
         # Look up every operator, also those that the memo knows: types that the target drops are handled at the end.
         operators = {*nodes.op_types} - {"Constant"}
         treated = {op_type for op_type in operators if table[op_type] is not None or self._is_doubtful(op_type, scope)}
-        if self._rewriter.moves:
+        if self._rewriter.unwanted:
             treated = operators  # the list of operators does not include their domains
         positions = nodes.positions(treated.__contains__)
         originals: Iterable[bytes] = map(nodes.serialized, positions)
@@ -160,7 +160,7 @@ class GraphPass:
 
     def _way(self, node: NodeProto, scope: GraphScope, *, holds_graphs: bool) -> _Settle | None:
         """How to legalize a node; None if there is nothing to do. Constants have a stage of their own."""
-        if self._rewriter.is_moved(node):
+        if self._rewriter.is_unwanted(node):
             return self._rewriter.settle_other
         if node.domain not in DEFAULT_DOMAINS or node.op_type == "Constant":
             return None

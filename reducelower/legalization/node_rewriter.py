@@ -18,7 +18,6 @@ from reducelower.adapters.registry import ItsBody, moved
 from reducelower.errors import RefusedError, RuleError, UnknownValueError
 from reducelower.legalization.element_types import first_type_not_taken, may_not_be_taken
 from reducelower.legalization.legality import Treatments
-from reducelower.legalization.other_domains import Move, steps_of
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, schema
 from reducelower.options import Target
@@ -45,12 +44,12 @@ class NodeRewriter:
     there is a copy of the rewriter with other values in them. It shares everything else.
 
     Attributes:
-        moves: how other domains go to another version, by domain.
+        unwanted: the domains of which nothing may remain, each with the model's own functions in it.
         trial: where the search is that tries a form with these nodes; None for nodes of the model.
     """
 
     def __init__(
-        self, target: Target, rules: Rules, moves: Mapping[str, Move] | None = None, *, repairs: bool = False
+        self, target: Target, rules: Rules, unwanted: Mapping[str, frozenset[str]], *, repairs: bool = False
     ) -> None:
         """Prepare a run. If it `repairs`, it moves nodes written for another opset version than the target's only."""
         assert target.opset is not None
@@ -58,7 +57,7 @@ class NodeRewriter:
         self.repairs = repairs
         self.goal: int = target.opset
         self.rules = rules
-        self.moves = dict(moves or {})
+        self.unwanted = unwanted
         self.tables: dict[int, Treatments] = {}
         self.trial: Trial | None = None
         self._expanding: tuple[str, ...] = ()
@@ -129,28 +128,22 @@ class NodeRewriter:
         return None, labels
 
     def settle_other(self, node: NodeProto, scope: AnyScope) -> tuple[list[NodeProto] | None, str]:
-        """As `settle`, for a node of another domain that `moves` has."""
-        labels: list[str] = []
-        move = self.moves[node.domain]
-        for version, candidates in steps_of(node, move, self.rules.boundaries):
-            result = first_that_holds(candidates.rules, node, scope, move.version)
-            if result is not None:
-                rule, outcome = result
-                assert not isinstance(outcome, ItsBody)  # rules for domains are checked to have none
-                inner = copy(self)
-                inner.moves = {**self.moves, node.domain: move.at(version)}
-                return inner.settle_all(outcome, rule.opset, scope), "; ".join([*labels, rule.label(node, scope)])
-            before = node.SerializeToString()
-            for row in candidates.rows:
-                row.apply(node, scope, move.version)
-            if node.SerializeToString() != before:
-                labels.append(f"{node.domain} {version}")
-        return None, "; ".join(labels)
+        """As `settle`, for a node of another domain that is not wanted."""
+        own = self.rules.boundaries
+        rules = None if own is None else own.of_domains.get(node.domain)
+        result = None if rules is None else first_that_holds(rules.tried(node.op_type, "absent"), node, scope, 1)
+        if result is None:
+            raise RefusedError(
+                f"the target has nothing of {node.domain}, and no rule says what this {node.op_type} becomes",
+                f"write a rule for 'absent' into the folder versions/{node.domain} of your rules",
+            )
+        rule, outcome = result
+        assert not isinstance(outcome, ItsBody)  # rules for domains are checked to have none
+        return self.settle_all(outcome, rule.opset, scope), rule.label(node, scope)
 
-    def is_moved(self, node: NodeProto) -> bool:
-        """Whether `moves` changes the version of a node's domain."""
-        move = self.moves.get(node.domain)
-        return move is not None and move.concerns(node)
+    def is_unwanted(self, node: NodeProto) -> bool:
+        """Whether a node is of a domain of which nothing may remain, and no call of a function of the model."""
+        return node.domain in self.unwanted and node.op_type not in self.unwanted[node.domain]
 
     def settle_all(
         self,
@@ -176,8 +169,7 @@ class NodeRewriter:
         settled: list[NodeProto] = []
         for node in nodes:
             if node.domain not in DEFAULT_DOMAINS:
-                moved_nodes = self.settle_other(node, scope)[0] if self.is_moved(node) else None
-                settled += [node] if moved_nodes is None else moved_nodes
+                settled.append(node)
                 continue
             op_type = node.op_type
             try:

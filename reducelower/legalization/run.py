@@ -15,7 +15,7 @@ from reducelower.legalization.edits import applied, notes_on_zeros, splice
 from reducelower.legalization.graph_pass import GraphPass
 from reducelower.legalization.memo import Memo, memory_for
 from reducelower.legalization.node_rewriter import NodeRewriter
-from reducelower.legalization.other_domains import domains_to_move, move_imports
+from reducelower.legalization.other_domains import own_functions, remove_imports
 from reducelower.legalization.versions import (
     default_imports,
     fit_ir_version,
@@ -66,10 +66,8 @@ def run(
     plan = Plan(opset, goal, ir_version=(old_ir, old_ir))
     if problem := problem or _refuse_beforehand(model, source, opset, goal, settings):
         return replace(plan, refusals=(problem,))
-    moves, problem = domains_to_move(model, source, goal) if goal.domains else ({}, None)
-    if problem:
-        return replace(plan, refusals=(problem,))
-    rewriter = NodeRewriter(goal, Rules(settings.rules, goal.without_types), moves, repairs=repairs)
+    unwanted = own_functions(source, goal.without_domains) if goal.without_domains else {}
+    rewriter = NodeRewriter(goal, Rules(settings.rules, goal.without_types), unwanted, repairs=repairs)
     with memory_for(None if repairs else _kind_of_run(goal, settings)) as memory:
         ground = ground_of(model, source, goal, settings, memory.values)
         memo = Memo(memory, remembers=settings.memo)
@@ -93,8 +91,8 @@ def run(
     sites = splice(edits, report=report)
     for entry in imports:
         entry.version = goal.opset
-    moved = move_imports(model, moves) if moves else ()
-    plan = replace(plan, fitted=moved, notes=(*moved, *plan.notes), unmended=unmended)
+    removed = remove_imports(model, unwanted) if unwanted else ()
+    plan = replace(plan, fitted=removed, notes=(*removed, *plan.notes), unmended=unmended)
     released = ""
     problem = _refuse_untyped_functions(model, source) if goal.opset < _CASTS_TELL_TYPES else None
     if not problem:
@@ -190,7 +188,7 @@ def _kind_of_run(target: Target, settings: Settings) -> Hashable:
     """
     if not settings.memo or settings.element_types or settings.ranks:
         return None
-    is_shipped = isinstance(settings.rules, str) and settings.rules in SHIPPED and not target.domains
+    is_shipped = isinstance(settings.rules, str) and settings.rules in SHIPPED and not target.without_domains
     return (target, settings.rules, settings.validate) if is_shipped else None
 
 

@@ -161,14 +161,13 @@ def _together(forms: Sequence[ModelProto], rule: Rule) -> ModelProto:
 def try_boundaries(book: RuleBook, own: Boundaries, operator: str | None = None) -> Iterator[Trial]:
     """Try the boundary rules of a book (`own`), of all operators or of one, at each of their boundaries."""
     for op_type in own.operators if operator is None else (operator,):
-        known = versions(op_type)
-        for way, boundary in sorted({(each.way, each.boundary(op_type)) for each in own.occasions(op_type)}):
+        known, occasions = versions(op_type), [rule.occasion for rule in own.rules(op_type)]
+        for way, boundary in sorted({(each.way, each.boundary(op_type)) for each in occasions}):
             at = known[_NEAREST[way]] if way in _NEAREST and known else boundary
             yield _across(book, op_type, at, down=way != "from")
     for domain, rules in own.of_domains.items() if operator is None else ():
         for op_type in rules.operators:
-            for boundary_text in dict.fromkeys(f"{each.way} {each.at}".strip() for each in rules.occasions(op_type)):
-                yield Trial(f"{book.name}/{domain}.{op_type}", boundary_text, _in_words(Counter(), 0))
+            yield Trial(f"{book.name}/{domain}.{op_type}", "absent", _in_words(Counter(), 0))
 
 
 def _across(book: RuleBook, op_type: str, boundary: int, *, down: bool) -> Trial:

@@ -2,8 +2,8 @@
 
 The overload of such a rule says in which direction, at which boundary and under which guard it is tried: ``below 15 if
 given(end)``, ``from 13``, or ``absent`` if the target lacks the operator. The attribute that came with a boundary may
-name it, as in ``below noop_with_empty_axes``. The first rule whose guard holds is applied. Rows of `attributes.toml`
-only edit attributes; if no rule was applied, all rows whose guard holds are.
+name it, as in ``below noop_with_empty_axes``. The first rule whose guard holds is applied; if there is none, all rows
+of `attributes.toml` whose guard holds are.
 """
 
 from __future__ import annotations
@@ -20,15 +20,11 @@ from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bodies import write_out
 from reducelower.rulebook.guards import filled, read_as_constants, terms, value_of
 from reducelower.rulebook.reading import VERSIONS, Folder, Helpers, Place, Source, Written, by_name, home
-from reducelower.rulebook.rows import Occasion, Row, Way, read_rows
+from reducelower.rulebook.rows import Occasion, Way
 from reducelower.rulebook.specializing import ITS_BODY, reason_and_hint, specialized
 from reducelower.scope.body import AnyScope
 
-__all__ = ["NO_CANDIDATES", "Boundaries", "BoundaryRule", "Candidates", "ItsBody", "first_that_holds", "shipped"]
-
-
-_ROWS = "attributes.toml"
-"""The file with rows."""
+__all__ = ["Boundaries", "BoundaryRule", "ItsBody", "first_that_holds", "shipped"]
 
 
 class ItsBody(NamedTuple):
@@ -124,19 +120,6 @@ def first_that_holds(
     return None
 
 
-class Candidates(NamedTuple):
-    """What to try at a boundary: the first rule whose guard holds, or else all rows whose guard holds."""
-
-    rules: tuple[BoundaryRule, ...] = ()
-    rows: tuple[Row, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.rules or self.rows)
-
-
-NO_CANDIDATES = Candidates()
-
-
 class Boundaries:
     """The boundary rules of a folder; the file of an operator is parsed when it is first asked for.
 
@@ -153,7 +136,7 @@ class Boundaries:
             name: what reports call a book of the user's; empty for that of the package.
             domain: the domain of the operators; empty for the default one.
         """
-        self._path = folder
+        self.path = folder
         self._folder = Folder(folder, helpers)
         self.name = name
         self.applied: list[Place] | None = [] if name else None
@@ -164,15 +147,11 @@ class Boundaries:
     def of_domains(self) -> Mapping[str, Boundaries]:
         """The rules for operators of other domains; each domain has a folder inside, named after it."""
         boundaries: dict[str, Boundaries] = {}
-        for path in sorted(self._path.iterdir()):
+        for path in sorted(self.path.iterdir()):
             if path.is_dir() and not path.name.startswith((".", "_")):
                 boundaries[path.name] = Boundaries(path, self._folder.helpers, name=self.name, domain=path.name)
                 boundaries[path.name].applied = self.applied
         return boundaries
-
-    @cached_property
-    def _rows(self) -> Mapping[str, list[Row]]:
-        return read_rows(self._path / _ROWS, self.applied)
 
     @property
     def helpers(self) -> Helpers:
@@ -181,8 +160,8 @@ class Boundaries:
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """The operators with rules, or with a list of rows, which may be empty; sorted."""
-        return tuple(sorted({*self._folder.files, *self._rows}))
+        """The operators with rules, sorted."""
+        return tuple(sorted(self._folder.files))
 
     def tried(self, op_type: str, way: Way) -> tuple[BoundaryRule, ...]:
         """The rules for an operator that is absent from the target or lacks a type there, or that an adapter calls."""
@@ -195,24 +174,9 @@ class Boundaries:
             self._rules[op_type] = tuple(rule for sources in files for rule in self._of_a_file(sources))
         return self._rules[op_type]
 
-    def rows(self, op_type: str) -> Iterable[Row]:
-        """Every row for an operator."""
-        return self._rows.get(op_type, ())
-
-    def occasions(self, op_type: str) -> list[Occasion]:
-        """When the rules and rows for an operator are tried."""
-        return [rule.occasion for rule in self.rules(op_type)] + [row.occasion for row in self.rows(op_type)]
-
-    def at(self, op_type: str, boundary: int, *, down: bool) -> Candidates:
-        """What to try at a boundary."""
-
-        def is_tried(occasion: Occasion) -> bool:
-            return occasion.way == ("below" if down else "from") and occasion.boundary(op_type) == boundary
-
-        return Candidates(
-            tuple(rule for rule in self.rules(op_type) if is_tried(rule.occasion)),
-            tuple(row for row in self.rows(op_type) if is_tried(row.occasion)),
-        )
+    def at(self, op_type: str, boundary: int, *, down: bool) -> tuple[BoundaryRule, ...]:
+        """The rules for a version boundary."""
+        return tuple(rule for rule in self.rules(op_type) if rule.occasion.is_at(op_type, boundary, down=down))
 
     def _of_a_file(self, sources: Sequence[Source]) -> Iterable[BoundaryRule]:
         helpers = {**self.helpers, **by_name(source for source in sources if not source.function.overload)}

@@ -1,4 +1,4 @@
-"""When rules of version boundaries are tried, and rows: edits of attributes, or refusals, in `attributes.toml`."""
+"""When rules of version boundaries are tried, and the package's rows: edits of attributes, or refusals, as TOML."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from onnx import FunctionProto, NodeProto
 
-from reducelower.errors import RefusedError, RuleError
+from reducelower.errors import RefusedError
 from reducelower.model.attributes import drop_attribute, set_attribute
 from reducelower.model.schemas import schema, schema_in_force, versions
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.guards import check_guard, evaluated, filled
-from reducelower.rulebook.reading import Place
+from reducelower.rulebook.reading import VERSIONS, home
 from reducelower.scope.body import AnyScope
 
-__all__ = ["Occasion", "Row", "Way", "read_rows"]
+__all__ = ["ROWS", "Occasion", "Row", "Way", "rows_of"]
+
+ROWS = "attributes.toml"
+"""The file with rows, in the package's folder of rules of version boundaries."""
 
 Way: TypeAlias = Literal["below", "from", "absent", "lacking", "called"]
 
@@ -53,6 +55,10 @@ class Occasion:
         way: Any = match[1]
         return cls(way, match[2] or "", guard)
 
+    def is_at(self, op_type: str, boundary: int, *, down: bool) -> bool:
+        """Whether it is for nodes on their way across a boundary."""
+        return self.way == ("below" if down else "from") and self.boundary(op_type) == boundary
+
     def boundary(self, op_type: str) -> int:
         """The opset version of the boundary; 0 if the operator is absent, since then it serves nodes of any version."""
         return int(self.at or 0) if not self.at or self.at.isdigit() else _version_with_attribute(op_type, self.at)
@@ -83,13 +89,11 @@ def _signature(op_type: str, opset: int, domain: str) -> FunctionProto:
 class Row:
     """Edits of attributes, or a refusal."""
 
-    place: Place
     occasion: Occasion
     sets: Mapping[str, Any] = field(default_factory=dict)
     drops: tuple[str, ...] = ()
     refuse: str = ""
     hint: str = ""
-    applied: list[Place] | None = field(default=None, repr=False, compare=False)
 
     def apply(self, node: NodeProto, scope: AnyScope, opset: int) -> None:
         """Edit a node, if the guard holds.
@@ -107,49 +111,19 @@ class Row:
             drop_attribute(node, name)
         for name, value in values.items():
             set_attribute(node, name, int(value) if isinstance(value, bool) else value)
-        if self.applied is not None:
-            self.applied.append(self.place)
 
 
-def read_rows(path: Path, applied: list[Place] | None) -> Mapping[str, list[Row]]:
-    """The rows of a file by operator; none if there is no such file. Places of applied rows are added to `applied`.
-
-    Raises:
-        RuleError: a row is not written as rows are.
-    """
-    rows_of: dict[str, list[Row]] = {}
-    try:
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        tables = tomllib.loads(text)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise RuleError(f"is not TOML: {error}", path) from None
-    lines = text.splitlines()
-    for op_types, rows in tables.items():
-        line = next((at for at, each in enumerate(lines, 1) if each.strip('"').startswith(op_types)), None)
-        written = rows if isinstance(rows, list) else [rows]
-        parsed = [_row(row, Place(path, line), applied) for row in written]
-        for op_type in op_types.split():
-            rows_of.setdefault(op_type, []).extend(parsed)
-    return rows_of
+@cache
+def rows_of(op_type: str) -> tuple[Row, ...]:
+    """The rows for an operator."""
+    return tuple(_row(row) for op_types, rows in _tables().items() if op_type in op_types.split() for row in rows)
 
 
-_IN_A_ROW: Mapping[str, tuple[type, str]] = {
-    "at": (str, "as text"), "why": (str, "as text"), "set": (dict, "as a table"), "drop": (list, "as a list"),
-    "refuse": (str, "as text"), "hint": (str, "as text"),
-}  # fmt: skip
+@cache
+def _tables() -> Mapping[str, list[Mapping[str, Any]]]:
+    return tomllib.loads((home() / VERSIONS / ROWS).read_text(encoding="utf-8"))
 
 
-def _row(written: Any, place: Place, applied: list[Place] | None) -> Row:
-    if not isinstance(written, Mapping):
-        raise RuleError(f"{written!r} is no row: a row is a table with 'at' and 'why'", *place)
-    row = {"set": {}, "drop": [], "refuse": "", "hint": "", **written}
-    for name, (kind, how) in _IN_A_ROW.items():
-        if not isinstance(row.get(name), kind):
-            raise RuleError(f"a row does not say {name!r} {how}", *place)
-    if unknown := row.keys() - _IN_A_ROW.keys():
-        raise RuleError(f"a row has no {min(unknown)!r} (known: {', '.join(_IN_A_ROW)})", *place)
-    try:
-        occasion = Occasion.of(row["at"])
-    except ValueError as error:
-        raise RuleError(str(error), *place) from None
-    return Row(place, occasion, row["set"], tuple(row["drop"]), row["refuse"], row["hint"], applied)
+def _row(written: Mapping[str, Any]) -> Row:
+    refusal = written.get("refuse", ""), written.get("hint", "")
+    return Row(Occasion.of(written["at"]), written.get("set", {}), tuple(written.get("drop", ())), *refusal)

@@ -15,7 +15,7 @@ from reducelower.rulebook.boundaries import Boundaries, BoundaryRule
 from reducelower.rulebook.guards import asked_in, what_is_wrong
 from reducelower.rulebook.named import TYPES
 from reducelower.rulebook.reading import OPERATORS, Helpers, Source
-from reducelower.rulebook.rows import Occasion, Row
+from reducelower.rulebook.rows import ROWS, Occasion
 from reducelower.rulebook.specializing import ITS_BODY, OWN_OPERATORS
 
 __all__ = ["check_boundaries", "validate"]
@@ -58,14 +58,15 @@ def validate(source: Source, op_type: str, helpers: Helpers) -> None:
 
 
 def check_boundaries(book: Boundaries) -> None:
-    """Check every rule and row of a folder.
+    """Check every rule of a folder.
 
     Raises:
         RuleError: one names an operator, version, attribute or value that does not exist, or lacks something.
     """
+    rows = book.path / ROWS
+    if book.name and rows.exists():
+        raise RuleError("only the package edits attributes by rows; write a rule with Self", rows)
     for op_type in book.operators:
-        for row in book.rows(op_type):
-            _check_row(op_type, row, book.domain)
         for rule in book.rules(op_type):
             _check_rule(op_type, rule, book.domain)
     for of_domain in book.of_domains.values() if not book.domain else ():
@@ -105,39 +106,17 @@ def _check_signature(source: Source, op_type: str, operators: Sequence[defs.OpSc
             )
 
 
-def _check_occasion(op_type: str, occasion: Occasion, domain: str) -> None:
+def _problem_of(occasion: Occasion, op_type: str, domain: str) -> str:
+    """What is wrong with the boundary at which a rule is tried; empty if nothing is."""
     if domain:
-        if occasion.way == "lacking" or not (occasion.at or "2").isdigit() or int(occasion.at or 2) < 2:
-            raise RuleError(
-                f"operators of {domain} have rules 'below N' and 'from N', where N is 2 or more, and 'absent'"
-            )
-        return
+        return "" if (occasion.way, occasion.at) == ("absent", "") else f"operators of {domain} have rules for 'absent'"
     known_versions = versions(op_type)
-    boundary = occasion.boundary(op_type)
     if not known_versions and not is_runtime_name(op_type):
-        raise RuleError(f"{op_type} is no operator of ONNX")
-    if occasion.way in ("below", "from") and boundary not in known_versions[1:]:
+        return f"{op_type} is no operator of ONNX"
+    if occasion.way in ("below", "from") and occasion.boundary(op_type) not in known_versions[1:]:
         changes = ", ".join(map(str, known_versions[1:])) or "none"
-        raise RuleError(f"{op_type} has no boundary {occasion.at} (it changed at: {changes})")
-
-
-def _check_row(op_type: str, row: Row, domain: str) -> None:
-    try:
-        _check_occasion(op_type, row.occasion, domain)
-    except RuleError as error:
-        raise RuleError(error.reason, *row.place) from None
-    if domain:
-        return  # no schema says which attributes its operators have
-    operators = _schemas(op_type)
-    stated = {name for operator in operators for name in operator.attributes}
-    formals = {formal.name for operator in operators for formal in (*operator.inputs, *operator.outputs)}
-    texts = [value for value in row.sets.values() if isinstance(value, str)]
-    for text in filter(None, (row.occasion.guard, *texts, *asked_in(row.refuse), *asked_in(row.hint))):
-        if problem := what_is_wrong(text, formals, stated):
-            raise RuleError(problem, *row.place)
-    for name in (*row.sets, *row.drops):
-        if name not in stated:
-            raise RuleError(f"{op_type} has no attribute {name!r}", *row.place)
+        return f"{op_type} has no boundary {occasion.at} (it changed at: {changes})"
+    return ""
 
 
 def _schemas(op_type: str) -> list[defs.OpSchema]:
@@ -146,10 +125,8 @@ def _schemas(op_type: str) -> list[defs.OpSchema]:
 
 def _check_rule(op_type: str, rule: BoundaryRule, domain: str) -> None:
     source, function = rule.source, rule.function
-    try:
-        _check_occasion(op_type, rule.occasion, domain)
-    except RuleError as error:
-        raise source.error(error.reason, "overload") from None
+    if problem := _problem_of(rule.occasion, op_type, domain):
+        raise source.error(problem, "overload")
     _check_name(source, op_type)
     if rule.occasion.way == "lacking" and rule.opset != _RETYPED:
         reason = f"a body for an element type that is lacking is written for opset {_RETYPED}"
@@ -160,8 +137,8 @@ def _check_rule(op_type: str, rule: BoundaryRule, domain: str) -> None:
     # A shipped rule may name an input that no version has (see DequantizeLinear).
     _check_signature(source, op_type, operators if rule.book else ())
     attributes = {*declared(function), *(name for operator in operators for name in operator.attributes)}
-    is_absent = rule.occasion.way == "absent" if domain else rule.occasion == Occasion("absent", "", "")
-    body = _Body(source, rule.helpers, attributes, op_type if is_absent else "", domain)
+    is_left = not domain and rule.occasion != Occasion("absent", "", "")
+    body = _Body(source, rule.helpers, attributes, "" if is_left else op_type, domain)
     for text in filter(None, (rule.occasion.guard, *asked_in(function.doc_string))):
         body.check_question(text, "overload")
     body.check(function.output[:1])  # the guard excludes nodes with other outputs
@@ -175,7 +152,7 @@ class _Body:
         helpers: functions that it may call.
         attributes: names that a reference may have: of attributes of the operator and of all headers so far.
         replaced: the operator, if the body may not leave it: it has no ``Self``.
-        domain: the domain of the operator, if it is a vendor's.
+        domain: the domain of the operator, if it is a vendor's, of whose attributes nothing is known.
         callers: the helpers that lead to this one.
     """
 
@@ -201,7 +178,6 @@ class _Body:
     def check_question(self, text: str, word: str) -> None:
         """Check a question about the node, which stands in a guard or in a sentence."""
         function = self.source.function
-        # No schema says which attributes an operator of a vendor has.
         if not self.domain and (problem := what_is_wrong(text, {*function.input, *function.output}, self.attributes)):
             raise self.source.error(problem, word)
 
@@ -232,13 +208,13 @@ class _Body:
                 defined.add(name)
 
     def _check_node(self, node: NodeProto, word: str) -> None:
-        if node.domain not in ("", self.domain):
+        if node.domain:
             raise self.source.error(f"a rule does not write operators of {node.domain}", word)
-        if self.replaced and (node.domain or node.op_type == "Self"):
-            raise self.source.error(f"the target lacks {self.domain or self.replaced}, which the rule leaves", word)
-        if node.domain or node.op_type == "Self":
+        if node.op_type == "Self":
+            if self.replaced:
+                raise self.source.error(f"the target lacks {self.replaced}, so there is no Self", word)
             return
-        if node.op_type == ITS_BODY and (self.domain or self.replaced):
+        if node.op_type == ITS_BODY and self.replaced:
             raise self.source.error("nothing says here what the operator is made of", word)
         if node.op_type in self.helpers:
             self._check_call(node, word)

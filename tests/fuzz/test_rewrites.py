@@ -57,7 +57,7 @@ def every_rewrite() -> Mapping[str, tuple[str, int, int]]:
                 if schema(op_type, start) is None or schema(op_type, goal) is None:
                     continue
                 crossing = registry.crossings(op_type, start, goal)[0]
-                rules = crossing.rules.rules or any(not row.refuse for row in crossing.rules.rows)
+                rules = crossing.rules or any(not row.refuse for row in crossing.rows)
                 if crossing.rewrite or rules or crossing.moves or crossing.changed_defaults:
                     rewrites[f"{op_type} {start} to {goal}"] = (op_type, start, goal)
         first = next(version for version in since if schema(op_type, version) is not None)

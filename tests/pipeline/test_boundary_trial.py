@@ -79,10 +79,10 @@ def test_a_rule_for_a_lacking_element_type_is_written_for_the_opset_of_casts(tmp
         load_book(written(tmp_path, row, {})).check()
 
 
-def test_rows_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_rows_of_a_user_are_refused(tmp_path: Path) -> None:
     (tmp_path / "versions").mkdir()
-    (tmp_path / "versions" / "attributes.toml").write_bytes(b"\xff")
-    with pytest.raises(RuleError, match="is not TOML"):
+    (tmp_path / "versions" / "attributes.toml").write_text('Concat = [{ at = "from 4", set = { axis = 1 } }]')
+    with pytest.raises(RuleError, match="write a rule with Self"):
         load_book(tmp_path).check()
 
 

@@ -1,4 +1,4 @@
-"""What cannot be used is refused with its file, its line and the reason: rules, rows, target files (`broken.toml`)."""
+"""What cannot be used is refused with its file, its line and the reason: rules and target files (`broken.toml`)."""
 
 from __future__ import annotations
 
@@ -38,11 +38,9 @@ READ: Mapping[str, Callable[[Path, str], object]] = {
     "book": _as_rule("ReduceL1"),
     "norm": _as_rule("ReduceL2"),
     "boundary": _as("Shape.onnxtxt"),
-    "row": _as("attributes.toml"),
     "domain": _as("com.vendor/Scale.onnxtxt"),
     "target": lambda _, text: read_runtime(text),
 }
-WITHOUT_LINE = ("row", "target")
 
 
 @pytest.mark.parametrize(("name", "number"), ROWS)
@@ -50,9 +48,6 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, name: str, number:
     table = TABLES[name]
     found, instead, says, *line = table["rows"][number]
     assert found in table["text"]
-    if "beside" in table:
-        (tmp_path / "versions" / "com.vendor").mkdir(parents=True)
-        (tmp_path / "versions" / "com.vendor" / "attributes.toml").write_text(table["beside"])
     text = table["text"].replace(found, instead, 1 if line else -1)
     with pytest.raises((RuleError, TargetError)) as raised:
         READ[table["read"]](tmp_path, text)
@@ -60,14 +55,11 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, name: str, number:
     if isinstance(raised.value, RuleError):
         assert raised.value.path is not None
         assert raised.value.path.is_relative_to(tmp_path)
-        assert raised.value.line or table["read"] in WITHOUT_LINE
+        assert raised.value.line
         if line:
             assert str(raised.value).startswith(f"{raised.value.path}:{line[0]}: ")
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_what_the_broken_ones_are_made_from_can_be_used(tmp_path: Path, name: str) -> None:
-    if "beside" in TABLES[name]:
-        (tmp_path / "versions" / "com.vendor").mkdir(parents=True)
-        (tmp_path / "versions" / "com.vendor" / "attributes.toml").write_text(TABLES[name]["beside"])
     READ[TABLES[name]["read"]](tmp_path, TABLES[name]["text"])
