@@ -225,7 +225,7 @@ def check(
         check_arguments(target_version=target_version)
     goal = target if target is not None else Target(target_version)
     check_arguments(target=goal)
-    return planned(given.document, goal, _settings(goal, rules, _with_folder(options, given)))
+    return planned(given.document, _settings(goal, rules, _with_folder(options, given)))
 
 
 _PlanAt = Callable[[int | None], Plan]
@@ -247,11 +247,12 @@ def _with_opset(source: Document, target: Target, settings: Settings, plan_at: _
     return opset_for(target, opset_of(source.message), lambda goal: plans(goal.opset))
 
 
-def planned(document: Document, goal: Target, settings: Settings) -> Plan:
+def planned(document: Document, settings: Settings) -> Plan:
     """The plan for a model that is a document already; see `check`.
 
     Plans of one document for trials (`Document.for_trials`) share the types that inference finds.
     """
+    goal = settings.target
     with explain_failures(document):
         fit = fitted(document, goal.runtime, settings)
         source = fit.document.for_trials()

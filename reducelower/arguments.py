@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["LARGEST_RANK", "check_arguments", "name_set", "value_text"]
 
@@ -18,9 +17,15 @@ _LONGEST = 60
 LARGEST_RANK = 1024
 """The highest rank accepted: a broken model may claim any number of axes, and each takes memory in a type."""
 
+_MAY_BE_NONE = frozenset(
+    {
+        "base_dir", "budget", "dims", "element_types", "expected", "inputs", "memory", "ops", "opset", "plan", "ranks",
+        "set_sizes", "tolerances",
+    }
+)  # fmt: skip
 
-@dataclass(frozen=True)
-class _Kind:
+
+class _Kind(NamedTuple):
     """What an argument has to be.
 
     Attributes:
@@ -28,54 +33,35 @@ class _Kind:
         has_type: whether a value is of such a type; if not, this is a TypeError.
         is_allowed: whether a value of that type is allowed, as all are by default; if not, this is a ValueError.
         items: what each item of the collection, or each value of the mapping, has to be.
-        is_mapping: whether `items` are the values of a mapping.
     """
 
     says: str
     has_type: Callable[[Any], bool]
     is_allowed: Callable[[Any], bool] | None = None
     items: _Kind | None = None
-    is_mapping: bool = False
-    may_be_none: bool = False
 
-    def check(self, name: str, value: Any) -> None:
-        """Check a value; `name` is the argument's."""
-        if value is None and self.may_be_none:
-            return
-        if not self.has_type(value):
-            raise TypeError(f"{name} must be {self.says}, not {value_text(value)}")
-        if self.is_allowed is not None and not self.is_allowed(value):
-            raise ValueError(f"{name} must be {self.says}, not {value_text(value)}")
-        if self.items is not None and isinstance(value, Collection):  # the items of an iterator are checked later
-            entries: Any = value
-            for key, item in entries.items() if self.is_mapping else enumerate(entries):
-                self.items.check(f"{name}[{key!r}]", item)
 
-    def or_none(self) -> _Kind:
-        """The same, or None."""
-        return replace(self, may_be_none=True)
+def _check(name: str, value: Any, kind: _Kind) -> None:
+    if not kind.has_type(value):
+        raise TypeError(f"{name} must be {kind.says}, not {value_text(value)}")
+    if kind.is_allowed is not None and not kind.is_allowed(value):
+        raise ValueError(f"{name} must be {kind.says}, not {value_text(value)}")
+    if kind.items is not None and isinstance(value, Collection):  # the items of an iterator are checked later
+        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+            _check(f"{name}[{key!r}]", item, kind.items)
+
+
+def _is(*types: type) -> Callable[[Any], bool]:
+    """Whether a value is of one of these types; True and False are no numbers."""
+    return lambda value: isinstance(value, types) and (bool in types or not isinstance(value, bool))
 
 
 def _integer(says: str, least: float = 0, most: float = inf) -> _Kind:
-    return _Kind(
-        says,
-        lambda value: isinstance(value, Integral) and not isinstance(value, bool),
-        lambda value: least <= value <= most,
-    )
-
-
-def _limit(says: str, is_allowed: Callable[[float], bool]) -> _Kind:
-    return _Kind(
-        f"{says}, or None for no limit",
-        lambda value: isinstance(value, Real) and not isinstance(value, bool),
-        is_allowed,
-        may_be_none=True,
-    )
+    return _Kind(says, _is(Integral), lambda value: least <= value <= most)
 
 
 def _mapping(example: Mapping[str, object], items: _Kind | None = None) -> _Kind:
-    says = f"a mapping by name such as {example}"
-    return _Kind(says, lambda value: isinstance(value, Mapping), items=items, is_mapping=True, may_be_none=True)
+    return _Kind(f"a mapping by name such as {example}", _is(Mapping), items=items)
 
 
 def _collection(says: str, items: _Kind | None = None) -> _Kind:
@@ -92,8 +78,8 @@ def _has(says: str, name: str) -> _Kind:
     return _Kind(says, lambda value: hasattr(value, name))
 
 
-_FLAG = _Kind("True or False", lambda value: isinstance(value, bool))
-_STRING = _Kind("a string", lambda value: isinstance(value, str))
+_FLAG = _Kind("True or False", _is(bool))
+_STRING = _Kind("a string", _is(str))
 _NAMES = _collection("a collection of names such as ['ReduceL2']", _STRING)
 _SIZES = _mapping({"batch": 4}, _integer("an int from 0 on"))
 
@@ -120,9 +106,9 @@ def _kinds() -> Mapping[str, _Kind]:
     return {
         "target": _has("a reducelower.Target such as Target(13)", "without_types"),
         "target_version": _integer(f"an int from 1 to {newest}, the newest opset that onnx knows here", 1, newest),
-        "opset": _integer("an int such as 13", -inf).or_none(),
-        "plan": _has("a reducelower.Plan, as legalize gives it", "source_opset").or_none(),
-        "ops": _NAMES.or_none(),
+        "opset": _integer("an int such as 13", -inf),
+        "plan": _has("a reducelower.Plan, as legalize gives it", "source_opset"),
+        "ops": _NAMES,
         "without": _NAMES,
         "without_types": _NAMES,
         "rules": _Kind(
@@ -133,14 +119,14 @@ def _kinds() -> Mapping[str, _Kind]:
         "books": _collection("a collection of rule books such as ['stable']"),
         "ir_version": _Kind(
             f"'auto', 'keep' or an int from 3, the oldest IR version with opset versions, to {IR_VERSION}",
-            lambda value: isinstance(value, str | Integral) and not isinstance(value, bool),
+            _is(str, Integral),
             lambda value: value in ("auto", "keep") if isinstance(value, str) else 3 <= value <= IR_VERSION,
         ),
         "element_types": _mapping(
-            {"y": "float32"}, _Kind("an element type such as 'float32'", _STRING.has_type, is_element_type)
+            {"y": "float32"}, _Kind("an element type such as 'float32'", _is(str), is_element_type)
         ),
         "ranks": _mapping({"y": 3}, _integer(f"an int from 0 to {LARGEST_RANK}", most=LARGEST_RANK)),
-        "base_dir": _Kind("the path of a folder", lambda value: isinstance(value, str | os.PathLike)).or_none(),
+        "base_dir": _Kind("the path of a folder", _is(str, os.PathLike)),
         "assume_nonempty": _FLAG,
         "freeze_defaults": _FLAG,
         "validate": _FLAG,
@@ -149,11 +135,11 @@ def _kinds() -> Mapping[str, _Kind]:
         "set_sizes": _SIZES,
         "runtimes": _Kind(_NAMES.says.replace("ReduceL2", "onnxruntime"), _NAMES.has_type, bool, _STRING),
         "tolerances": _mapping({"float": "a Tolerance"}, _has("a reducelower.verification.Tolerance", "ulp")),
-        "budget": _limit("a number of seconds from 0 on", lambda seconds: seconds >= 0),
-        "memory": _limit("a number of GB above 0", lambda size: size > 0),
-        "expected": _collection("the outputs in graph order, such as [array]").or_none(),
+        "budget": _Kind("a number of seconds from 0 on, or None for no limit", _is(Real), lambda value: value >= 0),
+        "memory": _Kind("a number of GB above 0, or None for no limit", _is(Real), lambda value: value > 0),
+        "expected": _collection("the outputs in graph order, such as [array]"),
         "seed": _integer("an int from 0 on"),
-        "provider": _Kind("the name of an execution provider such as 'cuda'", _STRING.has_type),
+        "provider": _Kind("the name of an execution provider such as 'cuda'", _is(str)),
     }
 
 
@@ -165,7 +151,8 @@ def check_arguments(**arguments: Any) -> None:
         ValueError: an argument has a wrong value, such as the name of an unknown rule book.
     """
     for name, value in arguments.items():
-        _kinds()[name].check("rules" if name == "books" else name, value)
+        if value is not None or name not in _MAY_BE_NONE:
+            _check("rules" if name == "books" else name, value, _kinds()[name])
 
 
 def name_set(name: str, value: Any) -> frozenset[str]:
@@ -174,10 +161,8 @@ def name_set(name: str, value: Any) -> frozenset[str]:
     Raises:
         TypeError: it is a single string, which would be read as a collection of letters, or an item is not a string.
     """
-    _NAMES.check(name, value)
-    names = tuple(value)
-    for place, item in enumerate(names):  # the items of an iterator are checked here
-        _STRING.check(f"{name}[{place!r}]", item)
+    names = tuple(value) if _NAMES.has_type(value) else value
+    _check(name, names, _NAMES)
     return frozenset(names)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
 from reducelower.model.text import did_you_mean
 
@@ -92,8 +92,9 @@ class Options(TypedDict, total=False):
         freeze_defaults: treat initializers that are also graph inputs as constants, though a caller may override them.
         element_types: element types of values, by name, that the model does not state, such as ``{"y": "float32"}``.
         ranks: ranks of values, by name, that the model does not state.
-        base_dir: folder that external data locations are relative to, or the model's file. Without it, external
-            constants are not read. A model that is given by its path does not need it.
+        base_dir: folder that external data locations are relative to, or the model's file. If that file is a link, the
+            data may be beside the file that the link leads to. Without it, external constants are not read. A model
+            that is given by its path, or as a part of a batch, does not need it.
         set_sizes: numbers for named sizes of the model, such as ``{"batch": 1}``. What the model computes from these
             sizes becomes constant.
         validate: check every distinct rewrite with onnx's checker and shape inference, and refuse it if it is invalid
@@ -120,18 +121,11 @@ def check_names(options: Iterable[str]) -> None:
 class Settings:
     """All settings of a run. The engine reads the first group, verification and files read the others.
 
+    Those that are not described here are described at `Options`.
+
     Attributes:
         target: what is legal where the models are going.
         rules: rule book that bodies come from.
-        ir_version: ``auto`` is the IR version that the target's opset version came with, or a newer one if a reader
-            would not understand the model otherwise. ``keep`` leaves it as it is. A number sets it.
-        freeze_defaults: treat initializers that are also inputs as constants.
-        element_types, ranks: facts about values, by name, that the models do not state.
-        base_dir: folder that locations of external data are relative to, or the model's file. If that file is a link,
-            the data may be beside the file that the link leads to. With None, external constants are not read. Batches
-            use the file of each model.
-        set_sizes: numbers for named sizes of the model, set before anything else is done.
-        validate: check every distinct rewrite with onnx's checker and shape inference, and refuse it if it is invalid.
         memo: work out similar nodes once. Without it, every node is worked out by itself, and the bytes are the same.
 
         raised: operators to raise to, after the models were made legal for the target. An empty list means all
@@ -185,15 +179,3 @@ class Settings:
     in_place: bool = False
     external_data: str = "copy"
     details: bool = False
-
-    def for_engine(self) -> Mapping[str, Any]:
-        """The settings that `reducelower.legalize` and `check` accept, by the names of their arguments."""
-        return {
-            "target": self.target,
-            "rules": self.rules,
-            "ir_version": self.ir_version,
-            "freeze_defaults": self.freeze_defaults,
-            "element_types": self.element_types,
-            "ranks": self.ranks,
-            "set_sizes": self.set_sizes,
-        }

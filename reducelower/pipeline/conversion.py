@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from reducelower.api import check
+from reducelower.api import planned
 from reducelower.errors import ConversionError
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.legalization.whole import Changed
@@ -170,7 +170,7 @@ def check_model(path: str, settings: Settings) -> Outcome:
     source, notes, defect = sound(read_model(path))
     if defect:
         return refused(path, defect)
-    plan = check(source.model, **settings.for_engine(), base_dir=source.place)
+    plan = planned(source.document, replace(settings, base_dir=source.place))
     plan = replace(plan, notes=(*notes, *plan.notes))
     verdict: Verdict = "refused" if plan.refusals else "fits" if plan.changes_nothing and not notes else "rewrite"
     return Outcome(path, verdict, plan=plan, refusals=plan.refusals)

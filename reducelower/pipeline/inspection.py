@@ -88,7 +88,7 @@ def _with_reach(inspected: Inspected, document: Document, runtimes: Iterable[Run
     reaches = tuple(filter(is_legal, range(1, latest_opset() + 1))) if opset else ()
     adjacent = {side for number in reaches for side in (number - 1, number + 1)} - set(reaches)
     adjacent_refusals = {
-        number: planned(document, Target(number), Settings()).refusals
+        number: planned(document, Settings(Target(number))).refusals
         for number in sorted(adjacent)
         if 1 <= number <= latest_opset()
     }

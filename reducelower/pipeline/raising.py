@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from reducelower.api import check, legalized
+from reducelower.api import legalized, planned
 from reducelower.files import LoadedModel
 from reducelower.model.document import Document
 from reducelower.model.inference.declared import names_in
@@ -39,8 +39,7 @@ def _raised_for(document: Document, settings: Settings, target: Target) -> tuple
     # Without an operator, parts of its form may match others; only operators of the first attempt are reported.
     notes, not_raised = list(plan.notes), dict[str, str]()
     while target.runtime is not None:
-        options = {**_of_values_in(raised, settings).for_engine(), "target": target}
-        check_plan = check(raised.message, **options, base_dir=settings.base_dir)
+        check_plan = planned(raised, replace(_of_values_in(raised, settings), target=target))
         unfit = {site.op_type: f"on {target.runtime}: {site.because}" for site in check_plan.sites}
         unfit |= {refusal.operator: refusal.reason for refusal in check_plan.refusals}
         unfit = {site.op_type: unfit[site.op_type] for site in plan.sites if site.op_type in unfit}

@@ -84,7 +84,7 @@ def where(document: Document, runtimes: Iterable[Runtime] | None = None) -> tupl
 
 
 def _on(document: Document, runtime: Runtime, *, is_covered: bool) -> OnRuntime:
-    plan = planned(document, Target(runtime=runtime), Settings())
+    plan = planned(document, Settings(Target(runtime=runtime)))
     opset = opset_of(document.message)
     unchanged_plan = plan.as_it_is or (plan if plan.target.opset == opset else None)
     faults = [
