@@ -189,7 +189,7 @@ class _Outside:
 
 
 def _shape(resolver: Resolver, nodes: Graph, name: str) -> tuple[int | None, ...] | None:
-    shape = resolver.shape(name, nodes)
+    shape = resolver.ask(nodes, "shape", name)
     return None if shape is None else numbers_of(shape)
 
 
@@ -199,11 +199,11 @@ def _made_by(resolver: Resolver, nodes: Graph, name: str) -> str:
 
 
 _OWN: Mapping[Asking, Callable[[Resolver, Graph, str], Any]] = {
-    "constant": lambda resolver, nodes, name: resolver.constant(name, nodes),
-    "element_type": lambda resolver, nodes, name: resolver.element_type(name, nodes) or None,
+    "constant": lambda resolver, nodes, name: resolver.ask(nodes, "constant", name),
+    "element_type": lambda resolver, nodes, name: resolver.ask(nodes, "element_type", name) or None,
     "is_function_input": lambda resolver, nodes, name: False,
     "made_by": _made_by,
-    "rank": lambda resolver, nodes, name: resolver.rank(name, nodes),
+    "rank": lambda resolver, nodes, name: resolver.ask(nodes, "rank", name),
     "shape": _shape,
     "type": lambda resolver, nodes, name: resolver.type(name, nodes),
     "written_as": lambda resolver, nodes, name: "dynamic" if nodes.constant_node(name) is None else "constant",

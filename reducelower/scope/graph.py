@@ -112,7 +112,7 @@ class GraphScope(GraphView):
         if number is None:
             number = home.stated_number(name)
             if not number:
-                value = self.ground.resolver.constant(name, home)
+                value = self.ground.resolver.ask(home, "constant", name)
                 if value is not None:
                     number = self.ground.values.number(value)
             home._numbers[name] = number
@@ -174,16 +174,16 @@ class GraphScope(GraphView):
         stated = home.stated_type(name).element_type if tensor is None else tensor.data_type
         if stated:
             return stated  # the resolver would answer the same, in five times the time
-        return self.ground.resolver.element_type(name, home) or None
+        return self.ground.resolver.ask(home, "element_type", name) or None
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor, with None for a size that is not a number; None if the rank is unknown."""
-        shape = self.ground.resolver.shape(name, self)
+        shape = self.ground.resolver.ask(self, "shape", name)
         return None if shape is None else numbers_of(shape)
 
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor; None if unknown."""
-        return self.ground.resolver.rank(name, self)
+        return self.ground.resolver.ask(self, "rank", name)  # type: ignore[no-any-return]
 
     def written_as(self, name: str) -> str:
         """See `Scope.written_as`."""

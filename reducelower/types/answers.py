@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from onnx import NodeProto, helper, numpy_helper
@@ -19,7 +19,7 @@ from reducelower.types.element_types import element_type_by_readers, output_elem
 from reducelower.types.elements import ELEMENTS
 from reducelower.types.fold import SELECTING, evaluated, is_computable
 from reducelower.types.graphs import Graph, Held
-from reducelower.types.known import COUNTING, Constant, Elements, Known, Question, Shape
+from reducelower.types.known import COUNTING, UNKNOWN, Constant, Elements, Known, Question, Shape
 from reducelower.types.node_inference import NOTHING, Facts, NodeInference, can_infer
 from reducelower.types.ranks import listed, rank_rule
 from reducelower.types.shapes import ALIKE, SHAPES
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from reducelower.model.numbers import Array
 
 __all__ = ["Answers", "NodeRecord", "ValueRecord"]
+
+_Fact = TypeVar("_Fact")
 
 
 class NodeRecord:
@@ -58,20 +60,25 @@ class ValueRecord:
 
     Attributes:
         held: what the graph knows about it without any node; None if nothing.
-        stated: the type that the graph states for it.
         made: the node that computes it; None if no node does.
         place: its position among the outputs of that node.
         answers: the answers so far, by question.
     """
 
-    __slots__ = ("answers", "held", "made", "place", "stated")
+    __slots__ = ("_stated", "answers", "held", "made", "place")
 
-    def __init__(self, held: Held | None, stated: StatedType, made: NodeRecord | None = None, place: int = 0) -> None:
+    def __init__(self, held: Held | None = None, made: NodeRecord | None = None, place: int = 0) -> None:
+        self._stated: StatedType | None = None
         self.held = held
-        self.stated = stated
         self.made = made
         self.place = place
         self.answers: dict[Question, Any] = {}
+
+    def stated(self, home: Graph, name: str) -> StatedType:
+        """The type that its graph states for it, under its name there."""
+        if self._stated is None:
+            self._stated = home.stated_type(name)
+        return self._stated
 
 
 class Answers:
@@ -91,7 +98,7 @@ class Answers:
     def work_out(self, question: Question, home: Graph, name: str, value: ValueRecord) -> Any:
         """The answer to a question about a value of a graph."""
         if value.held is None or question == "constant":
-            answer = _ANSWERS[question](self, home, name, value)
+            answer = getattr(self, f"_{question}")(home, name, value)
         else:
             answer = value.held.answer(question, partial(_if_readable, home, name))
         if answer is None or question != "shape":
@@ -101,11 +108,13 @@ class Answers:
 
     def _followed(self, question: Question, home: Graph, name: str, value: ValueRecord) -> Any:
         """The answer for a value that enters a graph from outside, or leaves one; of no other value is one known."""
+        if value.made is not None and value.made.inside == ():
+            return UNKNOWN[question]
         sources = sources_outside(home, name) if value.made is None else self._sources_inside(value, home)
         return in_common(question, sources, self.ask)
 
     def _element_type(self, home: Graph, name: str, value: ValueRecord) -> int:
-        stated = value.stated
+        stated = value.stated(home, name)
         if stated.element_type or stated.container:
             return stated.element_type
         element_type: int = self._followed("element_type", home, name, value)
@@ -120,7 +129,7 @@ class Answers:
         if version is None:
             return 0
         answer = output_element_type(node, value.place, version)
-        if not answer and (output := listed(node, value.place, home.opset)) is not None:
+        if not answer and (output := listed(node.op_type, value.made.domain, value.place, home.opset)) is not None:
             answer = list(filter(None, node.input[output.like : output.like + 1])) or output.element_type
         return answer if isinstance(answer, int) else self._shared_type(answer, home)
 
@@ -134,7 +143,7 @@ class Answers:
 
     def _container(self, home: Graph, name: str, value: ValueRecord) -> bytes:
         """The type of a sequence or of an optional value, serialized; empty for a tensor."""
-        container: bytes = value.stated.container or self._followed("container", home, name, value)
+        container: bytes = value.stated(home, name).container or self._followed("container", home, name, value)
         return container if container or value.made is None else self._inferred(value, home).container
 
     def _rank(self, home: Graph, name: str, value: ValueRecord) -> int | None:
@@ -149,18 +158,16 @@ class Answers:
 
     def _rank_of_output(self, value: ValueRecord, home: Graph) -> int | None:
         """The rank of an output by the tables of ranks."""
-        assert value.made is not None
-        node = value.made.node
-        rule = None if home.version(value.made.domain) is None else rank_rule(node, value.place, home.opset)
-        try:
-            rank = None if rule is None else rule(self._call(node, home))
-        except (RefusedError, UnknownError, TypeError, ValueError):  # an attribute may have any type and length
-            return None
+        made = value.made
+        assert made is not None
+        version = home.version(made.domain)
+        rule = None if version is None else rank_rule(made.node.op_type, made.domain, value.place, home.opset)
+        rank = self._by_rule(rule, made, home)
         return rank if rank is not None and 0 <= rank <= LARGEST_RANK else None
 
     def _shape(self, home: Graph, name: str, value: ValueRecord) -> Shape | None:
         """The shape, with None for unknown sizes."""
-        stated = value.stated.sizes
+        stated = value.stated(home, name).sizes
         shape: Shape | None = self._followed("shape", home, name, value)
         if shape is None and value.made is not None:
             shape = self._shape_of_output(value, home)
@@ -174,12 +181,20 @@ class Answers:
         return tuple(other if size is None else size for size, other in zip(shape, sizes, strict=True))
 
     def _elements(self, home: Graph, name: str, value: ValueRecord) -> Elements | None:
-        if value.stated.element_type not in (0, *COUNTING):
+        if value.stated(home, name).element_type not in (0, *COUNTING):
             return None
         elements: Elements | None = self._followed("elements", home, name, value)
-        if elements is None and value.made is not None and value.place == 0:
-            elements = self._by_rule(ELEMENTS, value.made, home)
+        made = value.made
+        if elements is None and made is not None and value.place == 0 and not made.domain:
+            elements = self._by_rule(ELEMENTS.get(made.node.op_type), made, home)
         return elements
+
+    def _data(self, home: Graph, name: str, value: ValueRecord) -> bytes:
+        """A vector of numbers, serialized; empty for any other value."""
+        element_type, rank = self.ask(home, "element_type", name), self.ask(home, "rank", name)
+        may_count = element_type in COUNTING and rank is not None and rank < 2
+        counted = self._sizes_as_constant(home, name) if may_count else None
+        return b"" if counted is None else numpy_helper.from_array(counted).SerializeToString()
 
     def _constant(self, home: Graph, name: str, value: ValueRecord) -> Array | None:
         """The value of a constant of the graph, or one computed from constants and known sizes."""
@@ -224,22 +239,20 @@ class Answers:
             numbers = Known(elements=self.ask(home, "elements", node.input[0])).numbers
         return sources_inside(node, value.place, home, made.inside, bool(numbers[0]) if numbers else None)
 
-    def _call(self, node: NodeProto, home: Graph) -> Call:
-        # New for each rule: a kept one would hold the graph and its weights until garbage collection.
-        return Call(node, partial(self.ask, home), self.atoms)
-
-    def _by_rule(self, table: Mapping[str, Callable[[Call], Shape]], made: NodeRecord, home: Graph) -> Shape | None:
-        """The result of a table's rule; None if something it needs is unknown. In a broken model anything may be."""
-        rule = table.get(made.node.op_type) if not made.domain else None
+    def _by_rule(self, rule: Callable[[Call], _Fact] | None, made: NodeRecord, home: Graph) -> _Fact | None:
+        """The result of a rule; None if something it needs is unknown. In a broken model anything may be."""
         try:
-            return None if rule is None else tuple(rule(self._call(made.node, home)))
+            # New for each rule: a kept one would hold the graph and its weights until garbage collection.
+            return None if rule is None else rule(Call(made.node, partial(self.ask, home), self.atoms))
         except (UnknownError, RefusedError, IndexError, TypeError, ValueError):
             return None
 
     def _shape_of_output(self, value: ValueRecord, home: Graph) -> Shape | None:
         made = value.made
         assert made is not None
-        shape = self._by_rule(SHAPES, made, home) if value.place == 0 or made.node.op_type in ALIKE else None
+        operator = made.node.op_type
+        has_rule = not made.domain and (value.place == 0 or operator in ALIKE)
+        shape = self._by_rule(SHAPES.get(operator), made, home) if has_rule else None
         if shape is None:
             shape = self._inferred(value, home).shape
         if shape is None:
@@ -264,15 +277,7 @@ class Answers:
         element_type = self.ask(graph, "element_type", name)
         if not element_type and (container := self.ask(graph, "container", name)):
             return Facts(0, None, container)
-        shape = self.ask(graph, "shape", name)
-        return Facts(element_type, shape, b"", self.ask(graph, "data", name) or self._counted(graph, name))
-
-    def _counted(self, graph: Graph, name: str) -> bytes:
-        """A computed vector of numbers as a serialized tensor; empty for any other value."""
-        element_type, rank = self.ask(graph, "element_type", name), self.ask(graph, "rank", name)
-        may_count = element_type in COUNTING and rank is not None and rank < 2
-        counted = self._sizes_as_constant(graph, name) if may_count else None
-        return b"" if counted is None else numpy_helper.from_array(counted).SerializeToString()
+        return Facts(element_type, self.ask(graph, "shape", name), b"", self.ask(graph, "data", name))
 
 
 def _if_readable(graph: Graph, name: str) -> Array | None:
@@ -280,14 +285,3 @@ def _if_readable(graph: Graph, name: str) -> Array | None:
         return graph.value(name)
     except RefusedError:  # a node that needs the value is refused
         return None
-
-
-_ANSWERS: dict[Question, Callable[[Answers, Graph, str, ValueRecord], Any]] = {
-    "element_type": Answers._element_type,
-    "container": Answers._container,
-    "rank": Answers._rank,
-    "shape": Answers._shape,
-    "elements": Answers._elements,
-    "data": lambda *asked: b"",
-    "constant": Answers._constant,
-}

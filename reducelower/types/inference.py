@@ -42,8 +42,12 @@ class Inference(ModelGraphs):
         return self.resolver.known(name, self.graph(key))
 
     def constant(self, key: GraphKey, name: str) -> Array | None:
-        """See `Resolver.constant`, for a value of the graph at a key."""
-        return self.resolver.constant(name, self.graph(key))
+        """The contents of a value of the graph at a key if it depends only on constants and known sizes; None if large.
+
+        Raises:
+            RefusedError: a constant cannot be read.
+        """
+        return self.resolver.ask(self.graph(key), "constant", name)  # type: ignore[no-any-return]
 
     def never_taken(self, key: GraphKey, node: NodeProto) -> str:
         """The branch that an If in the graph at a key never takes; empty unless constants and known sizes determine its

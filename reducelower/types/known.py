@@ -87,8 +87,9 @@ class Known:
 
     @property
     def data(self) -> bytes:
-        """The serialized tensor, if it is a small constant; else empty."""
-        return b"" if self.value is None else numpy_helper.from_array(self.value).SerializeToString()
+        """The serialized tensor, if all of its contents are known; else empty."""
+        value = self.counted if self.value is None else self.value
+        return b"" if value is None else numpy_helper.from_array(value).SerializeToString()
 
     @property
     def rank(self) -> int | None:

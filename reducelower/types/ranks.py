@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
-from onnx import NodeProto, TensorProto
+from onnx import TensorProto
 
-from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, schema
+from reducelower.model.schemas import REDUCTIONS, schema
 from reducelower.types.call import Call, UnknownError
 from reducelower.types.shapes import ALIKE, BROADCASTING, SAME_SHAPE
 
@@ -147,24 +148,26 @@ UNLISTED: Mapping[str, tuple[Output, ...]] = {
 """Operators that onnxruntime adds to the default domain."""
 
 
-def listed(node: NodeProto, place: int, opset: int) -> Output | None:
+@cache
+def listed(op_type: str, domain: str, place: int, opset: int) -> Output | None:
     """The facts about an output of an operator without a schema; `opset` is that of the default domain."""
-    if node.domain == "com.microsoft.nchwc":
+    if domain == "com.microsoft.nchwc":
         # It has operators of the default domain in a blocked layout.
         return Output(0, rank=_like(0)) if place == 0 else None
-    if node.domain == "com.microsoft":
-        outputs = CONTRIB.get(node.op_type, ())
-    elif node.op_type in UNLISTED and node.domain in DEFAULT_DOMAINS and schema(node.op_type, opset) is None:
-        outputs = UNLISTED[node.op_type]
+    if domain == "com.microsoft":
+        outputs = CONTRIB.get(op_type, ())
+    elif op_type in UNLISTED and not domain and schema(op_type, opset) is None:
+        outputs = UNLISTED[op_type]
     else:
         return None
     return outputs[place] if place < len(outputs) else None
 
 
-def rank_rule(node: NodeProto, place: int, opset: int) -> RankOf | None:
+@cache
+def rank_rule(op_type: str, domain: str, place: int, opset: int) -> RankOf | None:
     """The function that computes the rank of an output; None if no table has one."""
-    output = listed(node, place, opset)
+    output = listed(op_type, domain, place, opset)
     if output is not None:
         return output.rank
-    is_first = place == 0 or node.op_type in ALIKE
-    return RANKS.get(node.op_type) if is_first and node.domain in DEFAULT_DOMAINS else None
+    is_first = place == 0 or op_type in ALIKE
+    return RANKS.get(op_type) if is_first and not domain else None

@@ -9,18 +9,14 @@ in value_info.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnx import TypeProto
 
-from reducelower.model.value_info import NOTHING_STATED
 from reducelower.types.answers import Answers, NodeRecord, ValueRecord
 from reducelower.types.graphs import Graph
 from reducelower.types.known import UNKNOWN, Known, Question
-from reducelower.types.sizes import Atoms, Size
-
-if TYPE_CHECKING:
-    from reducelower.model.numbers import Array
+from reducelower.types.sizes import Atoms
 
 __all__ = ["Resolver"]
 
@@ -54,26 +50,6 @@ class Resolver(Answers):
         shape = self.ask(graph, "shape", name)
         return Known(self.ask(graph, "element_type", name), shape, self.ask(graph, "elements", name))
 
-    def constant(self, name: str, graph: Graph) -> Array | None:
-        """The contents of a value that depends only on constants and known sizes; None if too large to fold.
-
-        Raises:
-            RefusedError: a constant cannot be read.
-        """
-        return self.ask(graph, "constant", name)  # type: ignore[no-any-return]
-
-    def element_type(self, name: str, graph: Graph) -> int:
-        """The element type of a tensor (`TensorProto.DataType`); 0 if it is unknown or not a tensor."""
-        return self.ask(graph, "element_type", name)  # type: ignore[no-any-return]
-
-    def rank(self, name: str, graph: Graph) -> int | None:
-        """The rank of a tensor; None if unknown."""
-        return self.ask(graph, "rank", name)  # type: ignore[no-any-return]
-
-    def shape(self, name: str, graph: Graph) -> tuple[Size, ...] | None:
-        """The shape of a tensor; None if the rank is unknown."""
-        return self.ask(graph, "shape", name)  # type: ignore[no-any-return]
-
     def forget(self, name: str, graph: Graph) -> None:
         """Forget the answers about a value, which is a constant from now on."""
         self._values.pop((graph.home(name).place, name), None)
@@ -106,11 +82,11 @@ class Resolver(Answers):
         place, node = home.place, home.producer(name)
         held = home.held(name) if node is None or node.op_type == "Constant" else None
         if held is not None or node is None:
-            self._values[place, name] = ValueRecord(held, home.stated_type(name) if held is None else NOTHING_STATED)
+            self._values[place, name] = ValueRecord(held)
         else:
             made = NodeRecord(node)
             for at, output in enumerate(node.output):
-                self._values[place, output] = ValueRecord(None, home.stated_type(output), made, at)
+                self._values[place, output] = ValueRecord(None, made, at)
         return self._values[place, name]
 
     def ask(self, graph: Graph, question: Question, name: str) -> Any:

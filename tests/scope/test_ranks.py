@@ -31,7 +31,7 @@ def scope_of(given: ModelProto) -> GraphScope:
 
 
 def rank_of(name: str, scope: GraphScope) -> int | None:
-    return scope.ground.resolver.rank(name, scope)
+    return scope.ground.resolver.ask(scope, "rank", name)
 
 
 def without_stated(given: ModelProto) -> ModelProto:
@@ -106,7 +106,7 @@ def test_a_constant_tells_the_element_type_of_what_it_is_computed_with() -> None
     given = model("(float[2] x) => (y) <float[2] bias = {1, 2}> { h = Exp (x)  y = Add (h, bias) }", 13, 7)
     scope = scope_of(without_stated(given))
     with calls_of(Resolver.ask) as calls:
-        assert scope.ground.resolver.element_type("y", scope) == TensorProto.FLOAT
+        assert scope.ground.resolver.ask(scope, "element_type", "y") == TensorProto.FLOAT
     assert {call["name"] for _, call in calls} == {"y"}
 
 
