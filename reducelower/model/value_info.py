@@ -7,7 +7,7 @@ from copy import deepcopy
 from functools import lru_cache
 from typing import NamedTuple
 
-from onnx import GraphProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto
+from onnx import GraphProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, helper
 
 __all__ = [
     "NOTHING_STATED",
@@ -105,13 +105,7 @@ def size_of(dim: TensorShapeProto.Dimension) -> int | None:
 
 def tensor_type(tensor: TensorProto) -> TypeProto:
     """The type of a tensor: element type and shape."""
-    value_type = TypeProto()
-    value_type.tensor_type.elem_type = tensor.data_type
-    shape = value_type.tensor_type.shape
-    shape.SetInParent()  # also for a scalar, whose shape has no dimensions
-    for size in tensor.dims:
-        shape.dim.add(dim_value=size)
-    return value_type
+    return helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
 
 
 def state(graph: GraphProto, types: Mapping[str, bytes]) -> None:

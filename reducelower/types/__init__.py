@@ -2,13 +2,13 @@
 
 `resolver` follows a value back through the nodes that compute it, and `answers` holds the answer to each question.
 `shapes` and `elements` are the rules of operators, `sizes` is the arithmetic of sizes, and `graphs` and `model_graphs`
-are the graphs of a model. `inference` resolves all values of a model.
+are the graphs of a model. `inference` resolves all values at once.
 """
 
 from reducelower.types.graphs import Graph, Held
-from reducelower.types.inference import Inference, infer, infer_strictly, inference_of
+from reducelower.types.inference import infer, infer_strictly, inference_of
 from reducelower.types.known import Known
-from reducelower.types.model_graphs import GraphKey, function_key
+from reducelower.types.model_graphs import GraphKey, Inference, function_key
 from reducelower.types.resolver import Resolver
 from reducelower.types.sizes import Atoms, Polynomial, Size
 

@@ -1,68 +1,23 @@
-"""The types of all values of a model; unstated ones are resolved on demand."""
+"""All types of a model at once, for those who need more than single values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING
 
-from onnx import GraphProto, ModelProto, NodeProto, TypeProto
+from onnx import GraphProto, ModelProto, TypeProto
 
 from reducelower.model.graph import may_hold_graphs
 from reducelower.model.inference import protected
 from reducelower.model.inference.declared import declare
-from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
 from reducelower.model.value_info import NOTHING_STATED, stated_type
-from reducelower.types.known import Known
-from reducelower.types.model_graphs import GraphKey, ModelGraphs
-from reducelower.types.resolver import Resolver
+from reducelower.types.model_graphs import Inference
 
 if TYPE_CHECKING:
     from reducelower.model.document import Document
-    from reducelower.model.numbers import Array
 
-__all__ = ["Inference", "infer", "infer_strictly", "inference_of"]
-
-
-class Inference(ModelGraphs):
-    """The types of a model's values, also in subgraphs, and in functions if all calls agree."""
-
-    @cached_property
-    def resolver(self) -> Resolver:
-        """Answers all questions."""
-        return Resolver()
-
-    def type(self, key: GraphKey, name: str) -> TypeProto | None:
-        """The type of a value of the graph at a key, possibly without its rank; None if unknown."""
-        return self.resolver.type(name, self.graph(key), may_lack_rank=True)
-
-    def known(self, key: GraphKey, name: str) -> Known:
-        """All facts about a value of the graph at a key."""
-        return self.resolver.known(name, self.graph(key))
-
-    def constant(self, key: GraphKey, name: str) -> Array | None:
-        """The contents of a value of the graph at a key if it depends only on constants and known sizes; None if large.
-
-        Raises:
-            RefusedError: a constant cannot be read.
-        """
-        return self.resolver.ask(self.graph(key), "constant", name)  # type: ignore[no-any-return]
-
-    def never_taken(self, key: GraphKey, node: NodeProto) -> str:
-        """The branch that an If in the graph at a key never takes; empty unless constants and known sizes determine its
-        condition."""
-        is_if = node.op_type == "If" and node.domain in DEFAULT_DOMAINS and bool(node.input)
-        condition = self.known(key, node.input[0]).numbers if is_if else None
-        if condition is None or len(condition) != 1:
-            return ""
-        return "else_branch" if condition[0] else "then_branch"
-
-    def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
-        """The known types of the inputs and node outputs of the graph at a key, by name."""
-        graph = self.graph(key)
-        types = {name: self.type(key, name) for name in (*graph.inputs, *graph.positions)}
-        return {name: each for name, each in types.items() if each is not None}
+__all__ = ["infer", "infer_strictly", "inference_of"]
 
 
 def inference_of(

@@ -1,19 +1,22 @@
-"""The graphs, subgraphs and function bodies of one model by their keys, and the calls of its functions."""
+"""The graphs, subgraphs and function bodies of one model by their keys, and the types of their values."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TypeProto
 
 from reducelower.model.calls import attributes_of_call, bind, called_function, function_id, functions_of
 from reducelower.model.graph import may_hold_graphs, subgraphs
 from reducelower.model.numbers import Array
+from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.types.graphs import Graph, Held
+from reducelower.types.known import Known
+from reducelower.types.resolver import Resolver
 
-__all__ = ["GraphKey", "KeyedGraph", "ModelGraphs", "function_key"]
+__all__ = ["GraphKey", "Inference", "KeyedGraph", "function_key"]
 
 GraphKey = tuple[int, ...]
 """Positions of node and subgraph from the main graph inward; for graphs in function n it starts with -1 - n."""
@@ -27,8 +30,8 @@ def function_key(number: int) -> GraphKey:
     return (-1 - number,)
 
 
-class ModelGraphs:
-    """The graphs of one model, by their keys."""
+class Inference:
+    """The graphs of one model by their keys, and the types of its values; in functions, those that all calls share."""
 
     def __init__(self, model: ModelProto, *, freezes_defaults: bool = False) -> None:
         """Take a model, and whether defaults of inputs are constants."""
@@ -98,11 +101,49 @@ class ModelGraphs:
                     keys += [(*key, index, number) for number, _, _ in subgraphs(node)]
         return keys
 
+    # Types
+
+    @cached_property
+    def resolver(self) -> Resolver:
+        """Answers all questions."""
+        return Resolver()
+
+    def type(self, key: GraphKey, name: str) -> TypeProto | None:
+        """The type of a value of the graph at a key, possibly without its rank; None if unknown."""
+        return self.resolver.type(name, self.graph(key), may_lack_rank=True)
+
+    def known(self, key: GraphKey, name: str) -> Known:
+        """All facts about a value of the graph at a key."""
+        return self.resolver.known(name, self.graph(key))
+
+    def constant(self, key: GraphKey, name: str) -> Array | None:
+        """The contents of a value of the graph at a key if it depends only on constants and known sizes; None if large.
+
+        Raises:
+            RefusedError: a constant cannot be read.
+        """
+        return self.resolver.ask(self.graph(key), "constant", name)  # type: ignore[no-any-return]
+
+    def never_taken(self, key: GraphKey, node: NodeProto) -> str:
+        """The branch that an If in the graph at a key never takes; empty unless constants and known sizes determine its
+        condition."""
+        is_if = node.op_type == "If" and node.domain in DEFAULT_DOMAINS and bool(node.input)
+        condition = self.known(key, node.input[0]).numbers if is_if else None
+        if condition is None or len(condition) != 1:
+            return ""
+        return "else_branch" if condition[0] else "then_branch"
+
+    def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
+        """The known types of the inputs and node outputs of the graph at a key, by name."""
+        graph = self.graph(key)
+        types = {name: self.type(key, name) for name in (*graph.inputs, *graph.positions)}
+        return {name: each for name, each in types.items() if each is not None}
+
 
 class KeyedGraph(Graph):
     """A graph of a model that has a key."""
 
-    def __init__(self, model: ModelGraphs, key: GraphKey) -> None:
+    def __init__(self, model: Inference, key: GraphKey) -> None:
         """Take the graph at a key."""
         super().__init__(*model.parts(key))
         self.key = key
@@ -148,7 +189,7 @@ class KeyedGraph(Graph):
 class _Call(Graph):
     """The body of a function in one call, with the attributes and inputs of that call."""
 
-    def __init__(self, model: ModelGraphs, function: FunctionProto, around: Graph, call: NodeProto, depth: int) -> None:
+    def __init__(self, model: Inference, function: FunctionProto, around: Graph, call: NodeProto, depth: int) -> None:
         bound = FunctionProto()
         bound.CopyFrom(function)
         bind(bound.node, attributes_of_call(function, call))

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-from onnx import NodeProto, OperatorSetIdProto, TensorProto, TypeProto, defs, shape_inference
+from onnx import NodeProto, OperatorSetIdProto, TensorProto, TypeProto, defs, helper, shape_inference
 
 from reducelower.model.inference.protected import may_crash
 from reducelower.model.schemas import element_type_name, schema_in_force
 from reducelower.model.value_info import size_of
 from reducelower.types.known import Shape
-from reducelower.types.sizes import Polynomial
+from reducelower.types.sizes import Polynomial, Size
 
 __all__ = ["NOTHING", "Facts", "NodeInference", "can_infer"]
 
@@ -93,20 +93,16 @@ class NodeInference:
         """A type with names for sizes, which `_decoded` turns back."""
         if facts.container:
             return TypeProto.FromString(facts.container)
-        made = TypeProto()
-        made.tensor_type.elem_type = facts.element_type or TensorProto.FLOAT
-        if facts.shape is None:
-            return made
-        made.tensor_type.shape.SetInParent()
-        for size in facts.shape:
-            dim = made.tensor_type.shape.dim.add()
-            if isinstance(size, int):
-                dim.dim_value = size
-            elif size is not None:
-                name = self._spelled.setdefault(size, f"size{len(self._spelled)}")
-                self._sizes[name] = size
-                dim.dim_param = name
-        return made
+        sizes = None if facts.shape is None else [self._name(size) for size in facts.shape]
+        return helper.make_tensor_type_proto(facts.element_type or TensorProto.FLOAT, sizes)
+
+    def _name(self, size: Size | None) -> int | str | None:
+        """A number as it is, and a name for any other size."""
+        if not isinstance(size, Polynomial):
+            return size
+        name = self._spelled.setdefault(size, f"size{len(self._spelled)}")
+        self._sizes[name] = size
+        return name
 
     def _decoded(self, output: TypeProto, has_types: bool) -> Facts:
         if output.WhichOneof("value") not in (None, "tensor_type"):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from onnx import TypeProto
+from onnx import TypeProto, helper
 
 from reducelower.types.answers import Answers, NodeRecord, ValueRecord
 from reducelower.types.graphs import Graph
@@ -57,23 +57,15 @@ class Resolver(Answers):
     def type(self, name: str, graph: Graph, *, may_lack_rank: bool = False) -> TypeProto | None:
         """The type of a value, with the model's names for sizes; None if the element type is unknown, or the rank
         without `may_lack_rank`."""
-        made = TypeProto()
         element_type = self.ask(graph, "element_type", name)
         if not element_type:
             container = self.ask(graph, "container", name)
             return TypeProto.FromString(container) if container else None
         shape = self.ask(graph, "shape", name)
-        made.tensor_type.elem_type = element_type
         if shape is None:
-            return made if may_lack_rank else None
-        made.tensor_type.shape.SetInParent()
-        for size in shape:
-            dim = made.tensor_type.shape.dim.add()
-            if isinstance(size, int):
-                dim.dim_value = size
-            elif name := self.atoms.name(size):
-                dim.dim_param = name
-        return made
+            return helper.make_tensor_type_proto(element_type, None) if may_lack_rank else None
+        sizes = [size if isinstance(size, int) else self.atoms.name(size) or None for size in shape]
+        return helper.make_tensor_type_proto(element_type, sizes)
 
     # Questions
 
