@@ -232,9 +232,9 @@ _PlanAt = Callable[[int | None], Plan]
 """Returns the plan at an opset version."""
 
 
-def _plans(trials: Document, target: Target, settings: Settings) -> _PlanAt:
+def _plans(bare: Document, target: Target, settings: Settings) -> _PlanAt:
     """The plans for a target, each made once: plans that were tried to choose an opset version are needed again."""
-    return cache(lambda opset: attempt(trials, replace(target, opset=opset), settings, report=True).plan)
+    return cache(lambda opset: attempt(bare, replace(target, opset=opset), settings, report=True).plan)
 
 
 def _with_opset(source: Document, target: Target, settings: Settings, plan_at: _PlanAt | None = None) -> Target:
@@ -243,19 +243,16 @@ def _with_opset(source: Document, target: Target, settings: Settings, plan_at: _
         return target
     from reducelower.runtimes.opsets import opset_for
 
-    plans = plan_at or _plans(source.for_trials(), target, settings)
+    plans = plan_at or _plans(source.bare, target, settings)
     return opset_for(target, opset_of(source.message), lambda goal: plans(goal.opset))
 
 
 def planned(document: Document, settings: Settings) -> Plan:
-    """The plan for a model that is a document already; see `check`.
-
-    Plans of one document for trials (`Document.for_trials`) share the types that inference finds.
-    """
+    """The plan for a model that is a document already; see `check`."""
     goal = settings.target
     with explain_failures(document):
         fit = fitted(document, goal.runtime, settings)
-        source = fit.document.for_trials()
+        source = fit.document.bare
         plan_at = _plans(source, goal, settings)
         goal = _with_opset(source, goal, settings, plan_at)
         plan = plan_at(goal.opset)

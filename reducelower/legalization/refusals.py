@@ -77,7 +77,7 @@ def _until_settled(source: Document, target: Target, settings: Settings, *, repo
     if plan.refusals:
         return made, plan
     for _ in range(_MOST_PASSES):
-        _, result, further = attempt(source.with_message(made.message), plan.target, settings, report=report)
+        _, result, further = attempt(Document.of_message(made.message), plan.target, settings, report=report)
         if further.refusals and not report:
             return _until_settled(source, target, settings, report=True)  # sites say which node it replaced
         if further.refusals:
@@ -136,11 +136,11 @@ def _readable(source: Document) -> ModelProto:
 
 def fits(source: Document, target: Target, settings: Settings) -> Callable[[int], bool]:
     """A function that says whether the model can be legalized at another opset version, for the same target."""
-    trials = source.for_trials()
+    bare = source.bare
 
     def fits_at(opset: int) -> bool:
         try:
-            return not attempt(trials, replace(target, opset=opset), settings, report=False).plan.refusals
+            return not attempt(bare, replace(target, opset=opset), settings, report=False).plan.refusals
         except RuleError:  # in a rule that the requested conversion did not need
             return False
 

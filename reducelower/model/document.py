@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any, TypeVar
 
 from onnx import ModelProto
 
@@ -14,9 +12,6 @@ from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton, weight_bytes
 
 __all__ = ["Document"]
 
-
-_Shared = TypeVar("_Shared")
-
 _SEARCHABLE = 64 << 20
 """The largest model, in bytes, whose bytes are searched for names."""
 
@@ -25,9 +20,6 @@ class Document:
     """A model as bytes and as a message; each is made from the other on first use.
 
     Neither is ever changed. To edit a model, take a copy, which becomes a new document.
-
-    Attributes:
-        shares_types: whether all attempts share the inferred types; see `for_trials`.
     """
 
     def __init__(self, message: ModelProto | None = None, data: bytes | None = None) -> None:
@@ -35,8 +27,6 @@ class Document:
         assert message is not None or data is not None
         self._message = message
         self._data = data
-        self._shared: dict[Hashable, Any] = {}
-        self.shares_types = False
 
     @classmethod
     def of_message(cls, message: ModelProto) -> Document:
@@ -48,35 +38,15 @@ class Document:
         """Wrap serialized bytes."""
         return cls(data=data)
 
-    def for_trials(self) -> Document:
-        """The model without weights, for attempts that only need the plan; all attempts share inferred types.
-
-        Other attempts must not share them: their output may depend on which types were known beforehand.
-        """
-        if self.shares_types:
-            return self
-        trials = Document(skeleton(self.message, LARGEST_CONSTANT))
-        trials._shared, trials.shares_types = self._shared, True
-        return trials
+    @cached_property
+    def bare(self) -> Document:
+        """The model without weights, for attempts that only need the plan."""
+        return Document(skeleton(self.message, LARGEST_CONSTANT))
 
     @property
     def unparsed(self) -> bytes | None:
         """The bytes, as long as nothing has asked for the message."""
         return self._data if self._message is None else None
-
-    def with_message(self, message: ModelProto) -> Document:
-        """A document of an edited copy of the message, for attempts of the same kind."""
-        changed = Document(message)
-        changed.shares_types = self.shares_types
-        return changed
-
-    def shared(self, key: Hashable, made: Callable[[], _Shared]) -> _Shared:
-        """The result of `made`, once for all attempts that only need the plan; see `for_trials`."""
-        if not self.shares_types:
-            return made()
-        if key not in self._shared:
-            self._shared[key] = made()
-        return self._shared[key]  # type: ignore[no-any-return]
 
     @property
     def message(self) -> ModelProto:

@@ -82,7 +82,7 @@ def inspect_file(path: str, *, runtimes: Iterable[Runtime] | None = None) -> Ins
 
 def _with_reach(inspected: Inspected, document: Document, runtimes: Iterable[Runtime] | None) -> Inspected:
     """Add the reachable opset versions and the runtimes."""
-    document = document.for_trials()  # all attempts share the types that inference finds
+    document = document.bare
     opset = opset_of(document.message)
     is_legal = fits(document, Target(), Settings())
     reaches = tuple(filter(is_legal, range(1, latest_opset() + 1))) if opset else ()

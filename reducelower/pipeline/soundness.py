@@ -27,7 +27,7 @@ def cures(source: LoadedModel) -> Iterator[tuple[LoadedModel, tuple[str, ...]]]:
     if find_call_defect(source.model):
         return  # inference would recurse without end, or take forever
     if (pruned := without_dead_branches(source.model)) is not None:
-        yield replace(source, document=source.document.with_message(pruned)), (_NEVER_TAKEN,)
+        yield replace(source, document=Document.of_message(pruned)), (_NEVER_TAKEN,)
     from reducelower.legalization.whole.stated_types import drop_stale
 
     if (mended := drop_stale(source.model)).done:

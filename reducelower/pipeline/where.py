@@ -68,7 +68,7 @@ class OnRuntime:
 
 
 def where(document: Document, runtimes: Iterable[Runtime] | None = None) -> tuple[OnRuntime, ...]:
-    """How a model (a document for trials) fares on runtimes, by default on the newest version of every shipped one."""
+    """How a model fares on runtimes, by default on the newest version of every shipped one."""
     # Measurements cover plain nodes, and on most runtimes only known sizes.
     model = document.message
     is_plain = not model.functions and all(

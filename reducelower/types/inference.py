@@ -28,17 +28,13 @@ def inference_of(
     freezes_defaults: bool,
 ) -> Inference:
     """The types of a document, for one attempt, with the element types and ranks that the user declared, by name."""
-
-    def made() -> Inference:
-        message = document.message
-        if element_types or ranks:
-            message = skeleton(message, LARGEST_CONSTANT)
-            declare(message.graph, element_types, ranks)
-            for function in message.functions:
-                declare(function, element_types, ranks)
-        return Inference(message, freezes_defaults=freezes_defaults)
-
-    return document.shared((frozenset(element_types.items()), frozenset(ranks.items()), freezes_defaults), made)
+    message = document.message
+    if element_types or ranks:
+        message = skeleton(message, LARGEST_CONSTANT)
+        declare(message.graph, element_types, ranks)
+        for function in message.functions:
+            declare(function, element_types, ranks)
+    return Inference(message, freezes_defaults=freezes_defaults)
 
 
 def infer(model: ModelProto) -> ModelProto:

@@ -13,7 +13,7 @@ from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
 from reducelower.options import Settings, Target
 from reducelower.scope.graph import GraphScope
-from reducelower.types import Atoms, Inference, Polynomial, Resolver, Size, inference_of
+from reducelower.types import Atoms, Inference, Polynomial, Resolver, Size
 from reducelower.types.graphs import Graph
 from tools.node_cases import Case, cases
 
@@ -176,17 +176,6 @@ def test_what_a_sum_without_axes_keeps_is_no_sum() -> None:
         imports=[helper.make_opsetid("", 18)],
     )
     assert Resolver().known("y", graph).elements in (None, (2, 3))
-
-
-def test_attempts_that_only_need_the_plan_share_what_is_worked_out() -> None:
-    document = Document.of_message(cases()[0].model)
-
-    def asked(of: Document) -> Resolver:
-        return inference_of(of, {}, {}, freezes_defaults=False).resolver
-
-    trials = document.for_trials()
-    assert asked(trials) is asked(trials)
-    assert asked(document) is not asked(document)
 
 
 def test_positions_up_to_a_size_are_as_many() -> None:

@@ -80,7 +80,7 @@ def _without_dead_branches(tried: Attempt, settings: Settings) -> Changed | None
     from reducelower.legalization.whole.dead_branches import without_dead_branches
 
     made = without_dead_branches(tried.source.message, refused, freezes_defaults=settings.freeze_defaults)
-    return None if made is None else Changed(tried.source.with_message(made))
+    return None if made is None else Changed(Document.of_message(made))
 
 
 def _with_functions_inlined(tried: Attempt, settings: Settings) -> Changed | None:
@@ -122,7 +122,7 @@ def _without_shapes_in_loops(tried: Attempt, settings: Settings) -> Changed | No
 
     eased = deepcopy(source.message)
     done = tuple(drop_shapes_in_loops(eased))
-    return Changed(source.with_message(eased), done) if done else None
+    return Changed(Document.of_message(eased), done) if done else None
 
 
 def _without_sizes_below_zero(tried: Attempt, settings: Settings) -> Changed | None:
@@ -136,7 +136,7 @@ def _without_sizes_below_zero(tried: Attempt, settings: Settings) -> Changed | N
     eased = deepcopy(source.message)
     if not clear_sizes_below_zero(value for _, graph in graphs(eased) for value in (*graph.output, *graph.value_info)):
         return None
-    return Changed(source.with_message(eased), (_TAKEN_OUT,), has_to_help=True)
+    return Changed(Document.of_message(eased), (_TAKEN_OUT,), has_to_help=True)
 
 
 def _without_what_is_refused(tried: Attempt, settings: Settings) -> Changed | None:

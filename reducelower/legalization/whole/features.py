@@ -98,7 +98,7 @@ def with_functions_inlined(document: Document, paths: Collection[str]) -> Change
     refusals = [Refusal("graph", "", "", f"the function {left[0]!r} cannot be inlined", hint)] if left else []
     sentence = f"{counted(len(keys), 'local function')} {'was' if len(keys) == 1 else 'were'} copied in place of calls"
     done = f"{sentence}: what their nodes become depends on the call."
-    return Changed(document.with_message(made), (done,), tuple(refusals))
+    return Changed(Document.of_message(made), (done,), tuple(refusals))
 
 
 def _without(document: Document, unwanted: Iterable[tuple[str, str, str]]) -> Changed:
@@ -118,7 +118,7 @@ def _without(document: Document, unwanted: Iterable[tuple[str, str, str]]) -> Ch
                 Refusal("graph", "", "", f"{reason}: {feature.one} {left[0]!r}{more}".strip(), feature.hint)
             )
             continue
-        document = document.with_message(made)
+        document = Document.of_message(made)
         sentence = f"{counted(len(before), feature.one)} {'was' if len(before) == 1 else 'were'} {feature.done}"
         done.append(f"{sentence} ({where}: {says.rstrip('.')})." if says else f"{sentence}.")
     return Changed(document, tuple(done), tuple(refusals))
