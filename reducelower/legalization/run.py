@@ -27,18 +27,17 @@ from reducelower.legalization.versions import (
 )
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
-from reducelower.model.inference.declared import objection
 from reducelower.model.names import Names
 from reducelower.model.rewrites import Step
 from reducelower.model.schemas import has_body, parse_element_type, schema
-from reducelower.model.skeleton import DEFAULTS_SINCE, skeleton
+from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.validate import find_call_defect
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.ground import Ground
 from reducelower.scope.values import Values
-from reducelower.types import infer_strictly, inference_of
+from reducelower.types import contradiction, inference_of
 
 __all__ = ["folder_of", "ground_of", "refuse_declarations", "run"]
 
@@ -196,8 +195,7 @@ def refuse_declarations(source: Document, settings: Settings) -> Refusal | None:
     """Refuse declared types and ranks of names that are not in the model, or that contradict it."""
     if not settings.element_types and not settings.ranks:
         return None
-    inferred = infer_strictly(skeleton(source.message))[0]
-    reason = objection(inferred, _parsed(settings.element_types), settings.ranks or {})
+    reason = contradiction(source.message, _parsed(settings.element_types), settings.ranks or {})
     hint = "declare only what the model does not state, by the names of its values"
     return Refusal("graph", "", "", reason, hint) if reason else None
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from onnx import ModelProto
 
 from reducelower.model.columns import Columns
-from reducelower.model.inference.protected import infer_shapes, objection
+from reducelower.model.inference.protected import objection
 from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton, weight_bytes
 
 __all__ = ["Document"]
@@ -74,15 +74,6 @@ class Document:
     def attributes(self) -> frozenset[str]:
         """The names of all attributes."""
         return frozenset(map(bytes.decode, self.columns.kinds["attribute"]))
-
-    @cached_property
-    def inferred(self) -> ModelProto:
-        """The model without weights, with the types that strict shape inference infers.
-
-        Raises:
-            onnx.shape_inference.InferenceError: inference objects to the model.
-        """
-        return infer_shapes(skeleton(self.message), check_type=True, strict_mode=True)
 
     @cached_property
     def objection(self) -> str:

@@ -9,6 +9,7 @@ from onnx.shape_inference import InferenceError
 
 from reducelower.model.document import Document
 from reducelower.model.graph import graphs
+from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import (
     DEFAULT_DOMAINS,
     EXPERIMENTAL,
@@ -19,6 +20,7 @@ from reducelower.model.schemas import (
     opset_of,
     versions,
 )
+from reducelower.model.skeleton import skeleton
 from reducelower.model.text import did_you_mean
 from reducelower.model.validate import find_call_defect
 from reducelower.model.written_for import written_for
@@ -50,7 +52,7 @@ def what_is_wrong(
     try:
         checker.check_model(checked.data)
         if full:
-            checked.inferred  # noqa: B018
+            infer_shapes(skeleton(checked.message), check_type=True, strict_mode=True)
     except (checker.ValidationError, InferenceError) as error:
         return _explained(str(error), checked.message)
     except UnicodeDecodeError:

@@ -6,7 +6,7 @@ are the graphs of a model. `inference` resolves all values at once.
 """
 
 from reducelower.types.graphs import Graph, Held
-from reducelower.types.inference import infer, infer_strictly, inference_of
+from reducelower.types.inference import contradiction, infer, infer_strictly, inference_of
 from reducelower.types.known import Known
 from reducelower.types.model_graphs import GraphKey, Inference, function_key
 from reducelower.types.resolver import Resolver
@@ -22,6 +22,7 @@ __all__ = [
     "Polynomial",
     "Resolver",
     "Size",
+    "contradiction",
     "function_key",
     "infer",
     "infer_strictly",

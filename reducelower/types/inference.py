@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from onnx import GraphProto, ModelProto, TypeProto
 
 from reducelower.model.graph import may_hold_graphs
 from reducelower.model.inference import protected
-from reducelower.model.inference.declared import declare
+from reducelower.model.inference.declared import declare, names_in
+from reducelower.model.schemas import element_type_name
 from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
+from reducelower.model.text import did_you_mean
 from reducelower.model.value_info import NOTHING_STATED, stated_type
+from reducelower.types.known import UNKNOWN, Question
 from reducelower.types.model_graphs import Inference
 
 if TYPE_CHECKING:
     from reducelower.model.document import Document
 
-__all__ = ["infer", "infer_strictly", "inference_of"]
+__all__ = ["contradiction", "infer", "infer_strictly", "inference_of"]
 
 
 def inference_of(
@@ -35,6 +38,29 @@ def inference_of(
         for function in message.functions:
             declare(function, element_types, ranks)
     return Inference(message, freezes_defaults=freezes_defaults)
+
+
+def contradiction(model: ModelProto, element_types: Mapping[str, int], ranks: Mapping[str, int]) -> str:
+    """Return a sentence about a declaration that contradicts the model, or an empty string.
+
+    Several graphs may use one name. A declaration is accepted if it equals what is known in one of them, or fills it
+    in.
+    """
+    inference = Inference(model)
+    graphs = [inference.graph(key) for key in inference.keys]
+    kinds: tuple[tuple[str, Question, Mapping[str, int], Callable[[int], str]], ...] = (
+        ("element type", "element_type", element_types, element_type_name),
+        ("rank", "rank", ranks, str),
+    )
+    for what, question, declared, spelled in kinds:
+        for name, value in sorted(declared.items()):
+            known = [inference.resolver.ask(graph, question, name) for graph in graphs if graph.defines(name)]
+            if not known:
+                near = did_you_mean(name, names_in(model))
+                return f"no value of the model is named {name!r}, whose {what} is declared{near}"
+            if not {UNKNOWN[question], value}.intersection(known):
+                return f"the {what} of {name!r} is {spelled(min(known))}, and {spelled(value)} is declared of it"
+    return ""
 
 
 def infer(model: ModelProto) -> ModelProto:
