@@ -72,7 +72,7 @@ class ValueRecord:
         self.held = held
         self.made = made
         self.place = place
-        self.answers: dict[Question, Any] = {}
+        self.answers: dict[Question, Any] = held.type if isinstance(held, Constant) else {}
 
     def stated(self, home: Graph, name: str) -> StatedType:
         """The type that its graph states for it, under its name there."""

@@ -125,15 +125,13 @@ class Constant(NamedTuple):
     element_type: int
     shape: tuple[int, ...]
 
+    @property
+    def type(self) -> dict[Question, Any]:
+        """The answers that do not need the value."""
+        return {"element_type": self.element_type, "rank": len(self.shape), "shape": self.shape}
+
     def answer(self, question: Question, value: Callable[[], Array | None]) -> Any:
         """See `Held.answer`."""
-        match question:
-            case "element_type":
-                return self.element_type
-            case "rank":
-                return len(self.shape)
-            case "shape":
-                return self.shape
         is_small = prod(self.shape) <= LONGEST
         return getattr(Known.of_constant(self.element_type, self.shape, value() if is_small else None), question)
 
