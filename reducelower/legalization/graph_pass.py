@@ -156,7 +156,7 @@ class GraphPass:
 
     def _is_doubtful(self, op_type: str, scope: GraphScope) -> bool:
         """Whether nodes of an operator may be written for another opset version, so that each must be checked."""
-        return self._rewriter.repairs or may_be_of_another_opset(op_type, scope.opset, self.source.attributes)
+        return self._rewriter.repairs or may_be_of_another_opset(op_type, scope.opset, self.source.columns.attributes)
 
     def _way(self, node: NodeProto, scope: GraphScope, *, holds_graphs: bool) -> _Settle | None:
         """How to legalize a node; None if there is nothing to do. Constants have a stage of their own."""

@@ -126,7 +126,7 @@ def _version_of(domain: str, model: ModelProto) -> int:
 def _fit_ir_version(model: ModelProto) -> Iterator[str]:
     """Raise an IR version that is too old for the contents, or lower one that the installed onnx does not know."""
     old = model.ir_version
-    needed = needed_ir_version(model)
+    needed = needed_ir_version(model, Document.of_message(model))
     if old <= 0:
         model.ir_version = max(needed, ir_version_of_opset(opset_of(model, 1)))
     elif old < needed or old > IR_VERSION >= needed:

@@ -95,9 +95,9 @@ def run(
     released = ""
     problem = _refuse_untyped_functions(model, source) if goal.opset < _CASTS_TELL_TYPES else None
     if not problem:
-        model.ir_version = new_ir(model, settings.ir_version, opset, goal.opset)
+        model.ir_version = new_ir(model, source, settings.ir_version, opset, goal.opset)
         if goal.runtime is not None:
-            problem = fit_ir_version(model, goal.runtime) or fit_ml_version(model, goal.runtime)
+            problem = fit_ir_version(model, source, goal.runtime) or fit_ml_version(model, goal.runtime)
         released = release_initializers(model, old_ir)
     # Below IR version 4, inference does not read initializers that are not inputs, so it comes last.
     problem = problem or _refuse_misfit(model, source, plan, rewriter, memo, settings)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, MutableSequence
+from collections.abc import Iterator, MutableSequence
 from dataclasses import replace
 from functools import cache
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from onnx import (
-    AttributeProto,
-    GraphProto,
     ModelProto,
     NodeProto,
     OperatorSetIdProto,
     TensorProto,
-    TypeProto,
-    defs,
     helper,
 )
 
@@ -27,7 +23,6 @@ from reducelower.model.schemas import (
     DEFAULT_DOMAINS,
     latest_opset,
     parse_element_type,
-    schema,
     schema_in_force,
     versions,
 )
@@ -170,24 +165,24 @@ def new_ir_at_most(asked: IrVersion, old: int) -> int:
     return max(old, 4) if asked == "auto" else int(asked)
 
 
-def new_ir(model: ModelProto, asked: IrVersion, own_opset: int, goal_opset: int) -> int:
-    """The IR version of the output, before a runtime's limit."""
+def new_ir(model: ModelProto, source: Document, asked: IrVersion, own_opset: int, goal_opset: int) -> int:
+    """The IR version of the output, which `source` was before any edit, before a runtime's limit."""
     old = model.ir_version
     if asked != "auto":
         return old if asked == "keep" else int(asked)
     # If the opset version does not change, nothing says that the result is for older or newer readers.
     usual = old if goal_opset == own_opset else ir_version_of_opset(goal_opset)
     if usual < old or usual == old < 4:
-        return max(usual, min(needed_ir_version(model), max(old, 4)))
+        return max(usual, min(needed_ir_version(model, source), max(old, 4)))
     return usual
 
 
-def fit_ir_version(model: ModelProto, runtime: Runtime) -> Refusal | None:
+def fit_ir_version(model: ModelProto, source: Document, runtime: Runtime) -> Refusal | None:
     """Lower the IR version to the newest that the runtime reads; refuse contents that need a newer one."""
     newest = runtime.ir_version
     if newest is None or model.ir_version <= newest:
         return None
-    needed = needed_ir_version(model)
+    needed = needed_ir_version(model, source)
     if needed <= newest:
         model.ir_version = newest
         return None
@@ -212,83 +207,35 @@ _TYPE_VERSIONS = {
     if name in names
 }
 
-_FIELD_VERSIONS = {"training_info": 7, "functions": 8, "configuration": 11}
+_FIELD_VERSIONS = {
+    ("Graph", 14): 5,  # quantization_annotation
+    ("Graph", 15): 5,  # sparse_initializer
+    ("Model", 20): 7,  # training_info
+    ("Model", 25): 8,  # functions
+    ("Attribute", 14): 8,  # tp
+    ("Attribute", 15): 8,  # type_protos
+    ("Type", 9): 8,  # optional_type
+    ("Node", 8): 10,  # overload
+    ("Model", 26): 11,  # configuration
+}
 
 
-def needed_ir_version(model: ModelProto) -> int:
-    """The oldest IR version that allows the contents of a model, apart from its operators and their constants.
+def needed_ir_version(model: ModelProto, source: Document) -> int:
+    """The oldest IR version that allows the contents of a model, apart from its operators.
+
+    `source` is the model before any edit, which adds initializers, but no other contents that a newer version brought.
 
     Defaults that callers may override need IR version 4; before, the initializer of an input is a constant.
 
     Metadata, and types stated in functions, came with IR version 10. Older readers skip them, so they do not count.
     """
-    needed = [_FIELD_VERSIONS.get(field.name, _OLDEST) for field, _ in model.ListFields()]
-    if model.graph.initializer and model.ir_version >= DEFAULTS_SINCE:
+    columns = source.columns
+    needed = [_FIELD_VERSIONS.get(field, _OLDEST) for field in columns.fields]
+    needed += [_TYPE_VERSIONS.get(element_type, _OLDEST) for element_type in columns.element_types]
+    may_be_overridden = model.ir_version >= DEFAULTS_SINCE and ("Graph", 5) in columns.fields
+    if may_be_overridden or not {*map(_NAME, model.graph.initializer)} <= {*map(_NAME, model.graph.input)}:
         needed.append(DEFAULTS_SINCE)
-    # At no opset version does Constant take a type of a newer IR version than that opset's own.
-    needed += [_version_outside_nodes(model.graph), _version_of_nodes(model.graph.node, but="Constant")]
-    for function in model.functions:
-        needed += [_version_of_nodes(function.node), 10 if function.overload else _OLDEST]
-    return max(needed)
+    return max(needed, default=_OLDEST)
 
 
-_Kind = defs.OpSchema.AttrType
-_PLAIN = (_Kind.INT, _Kind.INTS, _Kind.FLOAT, _Kind.FLOATS, _Kind.STRING, _Kind.STRINGS)
-_KIND, _OVERLOAD = attrgetter("op_type", "domain", "overload"), itemgetter(2)
 _NAME = attrgetter("name")
-_ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
-
-
-@cache
-def _may_hold(op_type: str) -> bool:
-    """Whether a node of the operator may contain tensors, types or graphs, which may need a newer IR version."""
-    newest = schema(op_type, latest_opset())
-    return newest is None or any(attribute.type not in _PLAIN for attribute in newest.attributes.values())
-
-
-def _version_outside_nodes(graph: GraphProto) -> int:
-    # Large models have as many value_info entries as nodes.
-    values = (*graph.input, *graph.output, *graph.value_info)
-    element_types = set(map(_ELEMENT_TYPE, values))
-    needed = [_OLDEST]
-    if 0 in element_types:  # not a tensor, or a tensor without element type
-        needed += [_version_of_type(value.type) for value in values]
-    for tensor in graph.initializer:
-        element_types.add(tensor.data_type)
-    needed += [_TYPE_VERSIONS[element_type] for element_type in element_types & _TYPE_VERSIONS.keys()]
-    if not {*map(_NAME, graph.initializer)} <= {*map(_NAME, graph.input)}:
-        needed.append(DEFAULTS_SINCE)
-    if graph.sparse_initializer or graph.quantization_annotation:
-        needed.append(5)
-    return max(needed)
-
-
-def _version_of_nodes(nodes: Collection[NodeProto], but: str = "") -> int:
-    # Large models have few kinds of nodes, and looking at each node takes long.
-    kinds = set(map(_KIND, nodes))
-    holders = {kind for kind in kinds if kind[1] not in DEFAULT_DOMAINS or (kind[0] != but and _may_hold(kind[0]))}
-    needed = [_version_of_node(node) for node in nodes if _KIND(node) in holders] if holders else []
-    return max(*needed, 10 if any(map(_OVERLOAD, kinds)) else _OLDEST, _OLDEST)
-
-
-def _version_of_node(node: NodeProto) -> int:
-    needed = _OLDEST
-    for attribute in node.attribute:
-        kind = attribute.type
-        if kind in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
-            for graph in (attribute.g, *attribute.graphs):
-                needed = max(needed, _version_outside_nodes(graph), _version_of_nodes(graph.node))
-        elif kind == AttributeProto.TENSOR:
-            needed = max(needed, _TYPE_VERSIONS.get(attribute.t.data_type, _OLDEST))
-        elif kind in (AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS):
-            needed = max(needed, 8)
-    return needed
-
-
-def _version_of_type(value_type: TypeProto) -> int:
-    kind = value_type.WhichOneof("value")
-    if kind == "optional_type":
-        return max(8, _version_of_type(value_type.optional_type.elem_type))
-    if kind == "sequence_type":
-        return _version_of_type(value_type.sequence_type.elem_type)
-    return _TYPE_VERSIONS.get(value_type.tensor_type.elem_type, _OLDEST)

@@ -1,8 +1,8 @@
-"""All names, operators and attributes of a model as columns, from one parse of its bytes that visits no node."""
+"""All names, operators, attributes and element types of a model as columns, from one parse that visits no node."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
@@ -11,19 +11,23 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 __all__ = ["Columns", "MainNodes", "message_class"]
 
 _MESSAGES: Mapping[str, Mapping[int, str]] = {
-    "Model": {7: "Graph", 25: "Function"},
-    "Graph": {1: "Node", 5: "Tensor", 11: "Value", 12: "Value", 13: "Value", 15: "Sparse"},
+    "Model": {7: "Graph", 20: "data", 25: "Function", 26: "data"},
+    "Graph": {1: "Node", 5: "Tensor", 11: "Value", 12: "Value", 13: "Value", 14: "data", 15: "Sparse"},
     "Function": {4: "name", 5: "name", 7: "Node"},
-    "Node": {1: "name", 2: "name", 3: "name", 4: "operator", 5: "Attribute", 7: "domain"},
-    "Attribute": {1: "attribute", 6: "Graph", 11: "Graph"},
+    "Node": {1: "name", 2: "name", 3: "name", 4: "operator", 5: "Attribute", 7: "domain", 8: "overload"},
+    "Attribute": {1: "attribute", 5: "Held", 6: "Graph", 10: "Held", 11: "Graph", 14: "Type", 15: "Type"},
+    "Held": {2: "element type", 9: "data"},
     "Sparse": {1: "Tensor"},
-    "Tensor": {8: "name", 9: "data"},
-    "Value": {1: "name"},
+    "Tensor": {2: "element type", 8: "name", 9: "data"},
+    "Value": {1: "name", 2: "Type"},
+    "Type": {1: "TensorType", 4: "TypeOfItems", 9: "TypeOfItems"},
+    "TypeOfItems": {1: "Type"},
+    "TensorType": {1: "element type"},
     "ModelOfNodes": {7: "GraphOfNodes"},
     "GraphOfNodes": {1: "node", 5: "data", 13: "data"},
     "NodeInParts": {1: "input", 2: "output", 3: "data", 6: "data", 9: "metadata"},
 }
-"""The fields of onnx.proto, by number, that hold such a text, or a message that contains some.
+"""The fields of onnx.proto, by number, that hold such a text or number, or a message that contains some.
 
 All nodes of a graph are read as one, since protobuf merges repetitions of a field that is declared as a single message.
 The data of tensors is declared so that only the last one is kept: protobuf would keep all undeclared fields. In the
@@ -41,7 +45,7 @@ class MainNodes(NamedTuple):
 
 
 class Columns:
-    """Names, operators and names of attributes, in inner graphs and functions too."""
+    """Names, operators, names of attributes and element types, in inner graphs and functions too."""
 
     def __init__(self, model: bytes) -> None:
         """Take a serialized model."""
@@ -50,16 +54,32 @@ class Columns:
 
     def names(self) -> set[bytes]:
         """All names of nodes and values, in a set that the caller may add to."""
-        texts: dict[str, set[bytes]] = {"name": set()}
-        _collect(texts, self._model)
-        return texts["name"]
+        return set().union(*self._all("name"))
 
     @cached_property
-    def kinds(self) -> Mapping[str, Collection[bytes]]:
-        """All operators, and the names of all attributes."""
-        texts: dict[str, set[bytes]] = {"operator": set(), "attribute": set()}
-        _collect(texts, self._model)
-        return texts
+    def operators(self) -> frozenset[str]:
+        """The operators of all nodes, of any domain."""
+        return frozenset(map(bytes.decode, set().union(*self._all("operator"))))
+
+    @cached_property
+    def attributes(self) -> frozenset[str]:
+        """The names of all attributes."""
+        return frozenset(map(bytes.decode, set().union(*self._all("attribute"))))
+
+    @cached_property
+    def element_types(self) -> Collection[int]:
+        """The element types of all tensors, and of all types that are stated."""
+        return set().union(*self._all("element type"))
+
+    @cached_property
+    def fields(self) -> Collection[tuple[str, int]]:
+        """The fields in `_MESSAGES` that the model has: message and number."""
+        return {place for place, _ in _fields(self._model)}
+
+    def _all(self, kind: str) -> Iterator[Sequence[Any]]:
+        """The fields of a kind."""
+        # A list takes half the time.
+        return (value[:] for (message, number), value in _fields(self._model) if _MESSAGES[message][number] == kind)
 
     @cached_property
     def main_nodes(self) -> MainNodes:
@@ -69,14 +89,12 @@ class Columns:
         return MainNodes(data, nodes.field_4[:], nodes.field_1[:], nodes.field_7[:])
 
 
-def _collect(texts: Mapping[str, set[bytes]], message: Any) -> None:
-    """Add the texts of some kinds in a message."""
-    kinds = _MESSAGES[message.DESCRIPTOR.name]
+def _fields(message: Any) -> Iterator[tuple[tuple[str, int], Any]]:
+    """The fields of a message and of those in it: message, number and value."""
     for field, value in message.ListFields():
+        yield (message.DESCRIPTOR.name, field.number), value
         if field.message_type is not None:
-            _collect(texts, value)
-        elif kinds[field.number] in texts:
-            texts[kinds[field.number]].update(value[:])  # a list takes half the time
+            yield from _fields(value)
 
 
 @cache
@@ -87,7 +105,8 @@ def message_class(name: str) -> Any:
     for message, fields in _MESSAGES.items():
         made = file.message_type.add(name=message)
         for number, content in fields.items():
-            field = made.field.add(name=f"field_{number}", number=number, type=kinds.TYPE_BYTES)
+            kind = kinds.TYPE_INT32 if content == "element type" else kinds.TYPE_BYTES
+            field = made.field.add(name=f"field_{number}", number=number, type=kind)
             field.label = kinds.LABEL_OPTIONAL if content in _MESSAGES or content == "data" else kinds.LABEL_REPEATED
             if content in _MESSAGES:
                 field.type, field.type_name = kinds.TYPE_MESSAGE, f".reducelower.{content}"

@@ -65,15 +65,10 @@ class Document:
         # A message without bytes is not serialized with its weights for this; its nodes stay as they are.
         return Columns(skeleton(self.message).SerializeToString() if self._data is None else self._data)
 
-    @cached_property
+    @property
     def operators(self) -> frozenset[str]:
         """The operators of all nodes, of any domain, in subgraphs and functions too."""
-        return frozenset(map(bytes.decode, self.columns.kinds["operator"]))
-
-    @cached_property
-    def attributes(self) -> frozenset[str]:
-        """The names of all attributes."""
-        return frozenset(map(bytes.decode, self.columns.kinds["attribute"]))
+        return self.columns.operators
 
     @cached_property
     def objection(self) -> str:
