@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -12,7 +11,7 @@ from onnx import GraphProto
 
 from reducelower.legalization.edits import Edit
 from reducelower.model.graph import read_by, read_outside_nodes
-from reducelower.model.nodelist import nodes_of, reads_of
+from reducelower.model.nodelist import inputs_of, nodes_of, reads_of
 from reducelower.scope.graph import GraphScope
 
 __all__ = ["remove_named", "remove_unused"]
@@ -29,22 +28,26 @@ def remove_unused(edits: Sequence[Edit]) -> None:
     if not any(map(_DROPS, edits)):
         return
     changes = [(edit, *_changed_reads(edit)) for edit in edits]
-    no_longer_read = [(edit.scope.home(name), name) for edit, before, after in changes for name in {*before} - {*after}]
+    no_longer_read = [
+        (edit.scope.home(name), name)
+        for edit, before, after in changes
+        for name in map(bytes.decode, {*before} - {*after, b""})
+    ]
     if not no_longer_read:
         return
     by_scope = {edit.scope: edit for edit in edits}
-    uses: dict[GraphScope, Counter[str]] = defaultdict(Counter)
+    uses: dict[GraphScope, Counter[bytes]] = defaultdict(Counter)
     for edit, before, after in changes:
         _count(edit.scope, before, after, uses)
     removed: dict[GraphScope, set[str]] = {}
     while no_longer_read:
         home, name = no_longer_read.pop()
-        if home not in by_scope or uses[home][name] or name in home.inputs or name in removed.get(home, ()):
+        if home not in by_scope or uses[home][name.encode()] or name in home.inputs or name in removed.get(home, ()):
             continue
         removed.setdefault(home, set()).add(name)
         for operand in _remove_node(name, home, by_scope[home], removed[home]):
             around = home.home(operand)
-            uses[around][operand] -= 1
+            uses[around][operand.encode()] -= 1
             no_longer_read.append((around, operand))
     for home, names in removed.items():
         if isinstance(home.edited, GraphProto):
@@ -54,32 +57,27 @@ def remove_unused(edits: Sequence[Edit]) -> None:
         home.drop_added(names)
 
 
-def _changed_reads(edit: Edit) -> tuple[Sequence[str], Sequence[str]]:
+def _changed_reads(edit: Edit) -> tuple[Sequence[bytes], Sequence[bytes]]:
     """What rewritten nodes of a graph read before and what they read now; once for each time."""
-    nodes, before, after = edit.scope.node_list, list[str](), list[str]()
-    for index in sorted({*edit.replaced, *nodes.touched}):
-        before += edit.scope.holder.node[index].input
-        if index not in edit.replaced:
-            after += nodes[index].input  # the subgraphs that it had before have edits of their own
-    return list(filter(None, before)), [*after, *reads_of(edit.replaced.values())]
+    nodes = edit.scope.node_list
+    edited = nodes.touched - edit.replaced.keys()  # the subgraphs that they had before have edits of their own
+    before = inputs_of(map(nodes.source.data.__getitem__, edited.union(edit.replaced)))
+    return before, [*inputs_of(map(nodes.serialized, edited)), *reads_of(edit.replaced.values())]
 
 
 def _count(
-    scope: GraphScope, before: Sequence[str], after: Sequence[str], uses: Mapping[GraphScope, Counter[str]]
+    scope: GraphScope, before: Sequence[bytes], after: Sequence[bytes], uses: Mapping[GraphScope, Counter[bytes]]
 ) -> None:
     """Add how often an edited graph reads each value."""
-    main = scope.node_list.main
-    nodes = scope.holder.node if main is None else ()
-    counts = Counter(chain.from_iterable(node.input for node in nodes))
-    counts.update(map(bytes.decode, main.reads) if main is not None else ())
+    counts = Counter(scope.node_list.source.reads)
     counts.subtract(before)
     counts.update(after)
-    counts.update(read_outside_nodes(scope.edited))
+    counts.update(map(str.encode, read_outside_nodes(scope.edited)))
     if scope.around is None:
         uses[scope].update(counts)
     else:
         for name, count in counts.items():
-            uses[scope.home(name)][name] += count
+            uses[scope.home(name.decode())][name] += count
 
 
 def _remove_node(name: str, home: GraphScope, edit: Edit, removed: Collection[str]) -> list[str]:

@@ -79,7 +79,8 @@ class Edit:
         """
         scope = self.scope
         nodes = scope.node_list
-        names = {index: nodes[index].name or f"{nodes.operators[index]}#{index}" for index in self.sites if report}
+        originals = scope.holder.node
+        names = {at: originals[at].name or f"{originals[at].op_type}#{at}" for at in self.sites if report}
         for work in scope.deferred:
             work()
         if isinstance(scope.edited, GraphProto):

@@ -6,21 +6,21 @@ Most operator boundaries only change element types that a given model does not u
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from functools import cache
-from operator import attrgetter
 
-from onnx import AttributeProto, GraphProto, NodeProto, defs
+from onnx import AttributeProto, NodeProto, defs
 
 from reducelower.errors import UnknownValueError
 from reducelower.model.attributes import NAMING_TYPES
-from reducelower.model.constants import element_type_of_constant
+from reducelower.model.columns import Columns
+from reducelower.model.constants import HELD_IN
 from reducelower.model.nodelist import NodeList
-from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, schema, type_string
+from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, schema
 from reducelower.scope.body import AnyScope
-from reducelower.scope.graph import GraphScope
 
-__all__ = ["OccurringTypes", "dropped_types", "first_type_not_taken", "may_not_be_taken"]
+__all__ = ["dropped_types", "first_type_not_taken", "may_not_be_taken", "occurring_types"]
 
 
 @cache
@@ -79,86 +79,58 @@ def _any_schema(op_type: str, domain: str) -> defs.OpSchema | None:
     return max(matches, key=lambda entry: entry.since_version, default=None)
 
 
-def _elements(type_name: str) -> set[str]:
-    """A type and the tensor types inside it, since sequence and optional values can be unpacked."""
-    types = {type_name}
-    inner = type_name
-    while inner.startswith(("seq(", "optional(", "map(")):
-        inner = inner[inner.index("(") + 1 : -1]
-        if type_name.startswith("map("):
-            inner = inner.split(",", 1)[1]
-        types.add(inner)
+_TENSOR = re.compile(r"tensor\(\w+\)")
+
+_HOLDING_TYPES = {("Type", 4), ("Type", 9)}
+"""The fields of a type for sequences and optional values."""
+
+_CONTAINERS = ("seq(tensor({}))", "optional(tensor({}))", "optional(seq(tensor({})))")
+"""The types of the default domain that contain tensors."""
+
+
+def occurring_types(
+    source: Columns, nodes: Sequence[NodeList], operators: Iterable[tuple[str, int]]
+) -> frozenset[str] | None:
+    """The types that can occur in a model; None if any type can.
+
+    The result may include types that do not occur, but it never misses one that does.
+
+    Args:
+        source: the model before any edit.
+        nodes: those of all its graphs.
+        operators: its operators of the default domain, with their opset versions.
+    """
+    held = (element_type for name, (_, element_type) in HELD_IN.items() if name in source.attributes)
+    names = [element_type_name(number) for number in {*source.element_types, *held} if number]
+    types = {f"tensor({name})" for name in names}
+    if not _HOLDING_TYPES.isdisjoint(source.fields):
+        types.update(container.format(name) for container in _CONTAINERS for name in names)
+    choosing: set[str] = set()
+    for op_type, opset in operators:
+        produced = _produced(op_type, opset, "")
+        if produced is not None:
+            types |= produced[0]
+            choosing |= {op_type} if produced[1] else set()
+    for domain, op_type in {kind for each in nodes for kind in each.foreign if kind[0] not in DEFAULT_DOMAINS}:
+        produced = _produced(op_type, 0, domain)
+        if produced is None:
+            return None
+        types.update(produced[0], _TENSOR.findall(" ".join(produced[0])))
+    for each in nodes if choosing else ():
+        for _, node in each.of(choosing.__contains__):
+            types |= _chosen(node)
+    return frozenset(types)
+
+
+def _chosen(node: NodeProto) -> set[str]:
+    """The element types that attributes other than tensors choose for the node's output."""
+    types = {_WITHOUT_CHOICE.get(node.op_type, "tensor(float)")}
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.INT and attribute.name in NAMING_TYPES:
+            types.add(f"tensor({element_type_name(attribute.i)})")
+        elif attribute.type == AttributeProto.STRING and attribute.name == "to":
+            types.add(f"tensor({attribute.s.decode().lower()})")
     return types
-
-
-_ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
-
-
-class OccurringTypes:
-    """Collects the types of a whole model."""
-
-    def __init__(self, scopes: Iterable[GraphScope]) -> None:
-        """Take the types of inputs, initializers, Constant nodes and value_info."""
-        self._types: set[str] = set()
-        self._nodes: list[NodeList] = []
-        for scope in scopes:
-            holder, nodes = scope.edited, scope.node_list
-            self._nodes.append(nodes)
-            element_types = set(map(_ELEMENT_TYPE, holder.value_info))
-            constants = nodes.positions("Constant".__eq__)
-            of_tensors = element_types.union(element_type_of_constant(holder.node[index]) for index in constants)
-            self._types.update(f"tensor({element_type_name(number)})" for number in of_tensors if number)
-            for value in holder.value_info if 0 in element_types else ():
-                self._note(type_string(value.type))
-            if isinstance(holder, GraphProto):
-                for values in (holder.input, holder.output):
-                    for value in values:
-                        self._note(type_string(value.type))
-                for tensor in holder.initializer:
-                    self._types.add(f"tensor({element_type_name(tensor.data_type)})")
-                for sparse in holder.sparse_initializer:
-                    self._types.add(f"tensor({element_type_name(sparse.values.data_type)})")
-
-    def _note(self, type_name: str | None) -> None:
-        if type_name is not None:
-            self._types |= _elements(type_name)
-
-    def types(self, operators: Iterable[tuple[str, int]]) -> frozenset[str] | None:
-        """The types that can occur, given all operators with their opset versions; None if any type can.
-
-        The result may include types that do not occur, but it never misses one that does.
-        """
-        choosing: set[str] = set()
-        for op_type, opset in operators:
-            produced = _produced(op_type, opset, "")
-            if produced is None:
-                continue
-            self._types |= produced[0]
-            if produced[1]:
-                choosing.add(op_type)
-        foreign = {kind for nodes in self._nodes for kind in nodes.foreign if kind[0] not in DEFAULT_DOMAINS}
-        for domain, op_type in sorted(foreign):
-            produced = _produced(op_type, 0, domain)
-            if produced is None:
-                return None
-            for type_name in produced[0]:
-                self._types |= _elements(type_name)
-        if choosing:
-            for nodes in self._nodes:
-                for _, node in nodes.of(choosing.__contains__):
-                    self._note_choice(node)
-        return frozenset(self._types)
-
-    def _note_choice(self, node: NodeProto) -> None:
-        """Add the element type that an attribute chooses for the node's output."""
-        self._types.add(_WITHOUT_CHOICE.get(node.op_type, "tensor(float)"))
-        for attribute in node.attribute:
-            if attribute.type == AttributeProto.TENSOR:
-                self._types.add(f"tensor({element_type_name(attribute.t.data_type)})")
-            elif attribute.type == AttributeProto.INT and attribute.name in NAMING_TYPES:
-                self._types.add(f"tensor({element_type_name(attribute.i)})")
-            elif attribute.type == AttributeProto.STRING and attribute.name == "to":
-                self._types.add(f"tensor({attribute.s.decode().lower()})")
 
 
 # Of a node

@@ -17,7 +17,7 @@ from reducelower.errors import Refusal, RefusedError, RuleError
 from reducelower.legalization.checking import refuse_invalid, refuse_types_not_allowed
 from reducelower.legalization.dead_code import remove_unused
 from reducelower.legalization.edits import Edit
-from reducelower.legalization.element_types import OccurringTypes
+from reducelower.legalization.element_types import occurring_types
 from reducelower.legalization.memo import NOTHING, Memo, Outcome, ReadNode, put_in_own_names
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.quantized_pairs import may_be_expanded, with_quantized
@@ -84,8 +84,8 @@ class GraphPass:
 
     def run(self, source_opset: int) -> None:
         """Legalize the model."""
-        columns = self.source.columns
-        self._walk(GraphScope(self.ground, self.model.graph, source_opset, "graph", key=(), columns=columns))
+        nodes = self.source.columns.main_nodes
+        self._walk(GraphScope(self.ground, self.model.graph, source_opset, "graph", key=(), nodes=nodes))
         for number, function in enumerate(self.model.functions):
             self._walk_function(function, number)
         remove_unused(self.edits)
@@ -250,7 +250,7 @@ class GraphPass:
             return
         tables = {edit.scope.opset: self._rewriter.table(edit.scope.opset) for edit in self.edits}
         operators = {(op_type, opset) for opset, table in tables.items() for op_type in table}
-        possible = OccurringTypes([edit.scope for edit in self.edits]).types(operators)
+        possible = occurring_types(self.source.columns, [edit.scope.node_list for edit in self.edits], operators)
         for edit in self.edits:
             dropped_by = tables[edit.scope.opset].dropped.items()
             suspects = {op for op, dropped in dropped_by if possible is None or dropped & possible}

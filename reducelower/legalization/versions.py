@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableSequence
+from collections.abc import Iterator, Mapping, MutableSequence
 from dataclasses import replace
 from functools import cache
 from operator import attrgetter
@@ -194,7 +194,7 @@ def fit_ir_version(model: ModelProto, source: Document, runtime: Runtime) -> Ref
 
 _OLDEST = 3
 
-_TYPE_VERSIONS = {
+_SINCE: Mapping[object, int] = {
     number: version
     for version, names in {
         9: ("FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ"),
@@ -205,9 +205,7 @@ _TYPE_VERSIONS = {
     }.items()
     for name, number in TensorProto.DataType.items()
     if name in names
-}
-
-_FIELD_VERSIONS = {
+} | {
     ("Graph", 14): 5,  # quantization_annotation
     ("Graph", 15): 5,  # sparse_initializer
     ("Model", 20): 7,  # training_info
@@ -218,6 +216,7 @@ _FIELD_VERSIONS = {
     ("Node", 8): 10,  # overload
     ("Model", 26): 11,  # configuration
 }
+"""The IR version that brought an element type, or a field of onnx.proto (see `Columns.fields`)."""
 
 
 def needed_ir_version(model: ModelProto, source: Document) -> int:
@@ -229,13 +228,12 @@ def needed_ir_version(model: ModelProto, source: Document) -> int:
 
     Metadata, and types stated in functions, came with IR version 10. Older readers skip them, so they do not count.
     """
-    columns = source.columns
-    needed = [_FIELD_VERSIONS.get(field, _OLDEST) for field in columns.fields]
-    needed += [_TYPE_VERSIONS.get(element_type, _OLDEST) for element_type in columns.element_types]
-    may_be_overridden = model.ir_version >= DEFAULTS_SINCE and ("Graph", 5) in columns.fields
+    held = {*source.columns.fields, *source.columns.element_types}
+    needed = [_OLDEST, *map(_SINCE.__getitem__, held & _SINCE.keys())]
+    may_be_overridden = model.ir_version >= DEFAULTS_SINCE and ("Graph", 5) in held
     if may_be_overridden or not {*map(_NAME, model.graph.initializer)} <= {*map(_NAME, model.graph.input)}:
         needed.append(DEFAULTS_SINCE)
-    return max(needed, default=_OLDEST)
+    return max(needed)
 
 
 _NAME = attrgetter("name")

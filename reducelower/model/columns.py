@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from onnx import GraphProto, NodeProto
 
-__all__ = ["Columns", "MainNodes", "message_class"]
+__all__ = ["Columns", "NodeColumns", "message_class"]
 
 _MESSAGES: Mapping[str, Mapping[int, str]] = {
     "Model": {7: "Graph", 20: "data", 25: "Function", 26: "data"},
     "Graph": {1: "Node", 5: "Tensor", 11: "Value", 12: "Value", 13: "Value", 14: "data", 15: "Sparse"},
     "Function": {4: "name", 5: "name", 7: "Node"},
     "Node": {1: "name", 2: "name", 3: "name", 4: "operator", 5: "Attribute", 7: "domain", 8: "overload"},
-    "Attribute": {1: "attribute", 5: "Held", 6: "Graph", 10: "Held", 11: "Graph", 14: "Type", 15: "Type"},
+    "Attribute": {1: "attribute", 5: "Held", 6: "Graph", 10: "Held", 11: "Graph", 14: "Type", 15: "Type", 22: "Sparse"},
     "Held": {2: "element type", 9: "data"},
     "Sparse": {1: "Tensor"},
     "Tensor": {2: "element type", 8: "name", 9: "data"},
@@ -35,13 +36,24 @@ last three messages, nodes are bytes or a single one.
 """
 
 
-class MainNodes(NamedTuple):
-    """The nodes of the main graph: each as bytes, their operators in order, all that they read, and other domains."""
+class NodeColumns(NamedTuple):
+    """The nodes of one graph: each as bytes, their operators in order, all that they read, and other domains."""
 
     data: Sequence[bytes]
     operators: Sequence[bytes]
     reads: Sequence[bytes]
     domains: Sequence[bytes]
+
+    @classmethod
+    def of(cls, nodes: Sequence[NodeProto]) -> NodeColumns:
+        """The columns of some nodes."""
+        data = GraphProto(node=nodes).SerializeToString()
+        return cls._of(message_class("GraphOfNodes").FromString(data), message_class("Graph").FromString(data))
+
+    @classmethod
+    def _of(cls, nodes: Any, merged: Any) -> NodeColumns:
+        all_as_one = merged.field_1
+        return cls(nodes.field_1[:], all_as_one.field_4[:], all_as_one.field_1[:], all_as_one.field_7[:])
 
 
 class Columns:
@@ -54,47 +66,57 @@ class Columns:
 
     def names(self) -> set[bytes]:
         """All names of nodes and values, in a set that the caller may add to."""
-        return set().union(*self._all("name"))
+        return self._all("name")
 
     @cached_property
     def operators(self) -> frozenset[str]:
         """The operators of all nodes, of any domain."""
-        return frozenset(map(bytes.decode, set().union(*self._all("operator"))))
+        return frozenset(map(bytes.decode, self._all("operator")))
 
     @cached_property
     def attributes(self) -> frozenset[str]:
         """The names of all attributes."""
-        return frozenset(map(bytes.decode, set().union(*self._all("attribute"))))
+        return frozenset(map(bytes.decode, self._all("attribute")))
 
-    @cached_property
+    @property
     def element_types(self) -> Collection[int]:
         """The element types of all tensors, and of all types that are stated."""
-        return set().union(*self._all("element type"))
+        return self._all("element type")
 
-    @cached_property
+    @property
     def fields(self) -> Collection[tuple[str, int]]:
         """The fields in `_MESSAGES` that the model has: message and number."""
-        return {place for place, _ in _fields(self._model)}
-
-    def _all(self, kind: str) -> Iterator[Sequence[Any]]:
-        """The fields of a kind."""
-        # A list takes half the time.
-        return (value[:] for (message, number), value in _fields(self._model) if _MESSAGES[message][number] == kind)
+        return self._found.keys()
 
     @cached_property
-    def main_nodes(self) -> MainNodes:
+    def _found(self) -> Mapping[tuple[str, int], Sequence[Any]]:
+        """The values of each field that the model has."""
+        found: dict[tuple[str, int], list[Any]] = {}
+        _collect(found, self._model)
+        return found
+
+    def _all(self, kind: str) -> set[Any]:
+        """The different values of the fields of a kind."""
+        values: set[Any] = set()
+        for (message, number), each in self._found.items():
+            if _MESSAGES[message][number] == kind:
+                for value in each:
+                    values.update(value[:])  # a list takes half the time
+        return values
+
+    @cached_property
+    def main_nodes(self) -> NodeColumns:
         """The nodes of the main graph."""
-        nodes = self._model.field_7.field_1
-        data = message_class("ModelOfNodes").FromString(self._bytes).field_7.field_1[:]
-        return MainNodes(data, nodes.field_4[:], nodes.field_1[:], nodes.field_7[:])
+        return NodeColumns._of(message_class("ModelOfNodes").FromString(self._bytes).field_7, self._model.field_7)
 
 
-def _fields(message: Any) -> Iterator[tuple[tuple[str, int], Any]]:
-    """The fields of a message and of those in it: message, number and value."""
+def _collect(found: dict[tuple[str, int], list[Any]], message: Any) -> None:
+    """Add the fields of a message and of those in it."""
+    name = message.DESCRIPTOR.name
     for field, value in message.ListFields():
-        yield (message.DESCRIPTOR.name, field.number), value
+        found.setdefault((name, field.number), []).append(value)
         if field.message_type is not None:
-            yield from _fields(value)
+            _collect(found, value)
 
 
 @cache

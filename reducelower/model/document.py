@@ -65,11 +65,6 @@ class Document:
         # A message without bytes is not serialized with its weights for this; its nodes stay as they are.
         return Columns(skeleton(self.message).SerializeToString() if self._data is None else self._data)
 
-    @property
-    def operators(self) -> frozenset[str]:
-        """The operators of all nodes, of any domain, in subgraphs and functions too."""
-        return self.columns.operators
-
     @cached_property
     def objection(self) -> str:
         """The objection of strict shape inference to the model; empty if there is none."""

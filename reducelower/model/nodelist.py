@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from itertools import chain
 from typing import TypeAlias
 
 from onnx import FunctionProto, GraphProto, NodeProto
 
-from reducelower.model.columns import Columns, message_class
+from reducelower.model.columns import NodeColumns, message_class
 from reducelower.model.graph import read_by
 from reducelower.model.wire import varint
 
-__all__ = ["NodeList", "Replacement", "nodes_of", "reads_of"]
+__all__ = ["NodeList", "Replacement", "as_graph", "inputs_of", "nodes_of", "reads_of"]
 
 
 Replacement: TypeAlias = "Sequence[NodeProto] | bytes"
@@ -24,90 +25,106 @@ def nodes_of(replacement: Replacement) -> Sequence[NodeProto]:
     return GraphProto.FromString(replacement).node if isinstance(replacement, bytes) else replacement
 
 
-def reads_of(replacements: Iterable[Replacement]) -> Sequence[str]:
+def as_graph(nodes: Iterable[bytes]) -> bytes:
+    """Serialized nodes as those of a serialized GraphProto."""
+    return b"".join([_head(len(node)) + node for node in nodes])
+
+
+def inputs_of(nodes: Iterable[bytes]) -> Sequence[bytes]:
+    """The inputs of serialized nodes, once for each time, without what their subgraphs read."""
+    return message_class("Graph").FromString(as_graph(nodes)).field_1.field_1[:]  # type: ignore[no-any-return]
+
+
+def reads_of(replacements: Iterable[Replacement]) -> Sequence[bytes]:
     """The names that replacements and their subgraphs read, once for each time."""
     data = b"".join(map(_bytes_of, replacements))
     nodes = message_class("Graph").FromString(data).field_1  # all nodes as one, without looking at each
     if nodes.field_5.HasField("field_6") or nodes.field_5.HasField("field_11"):
-        return [name for node in nodes_of(data) for name in read_by(node)]
-    return list(map(bytes.decode, nodes.field_1))
+        return [name.encode() for node in nodes_of(data) for name in read_by(node)]
+    return nodes.field_1[:]  # type: ignore[no-any-return]
 
 
 class NodeList:
     """The nodes of one graph or function body, which may be edited. Each keeps its position until `splice`.
 
     Attributes:
-        operators: the operators before any edit, in order.
+        source: the nodes before any edit.
         touched: the positions of nodes that may have been edited.
-        main: the nodes as columns, before any edit; None unless they are those of a main graph.
     """
 
-    def __init__(self, holder: GraphProto | FunctionProto, columns: Columns | None = None) -> None:
-        """Take the graph or function body, and for a main graph the columns of the model before any edit."""
+    def __init__(self, holder: GraphProto | FunctionProto, source: NodeColumns) -> None:
+        """Take the graph or function body, and its nodes before any edit."""
         self._holder = holder
-        self.main = None if columns is None else columns.main_nodes
-        if self.main is None or len(self.main.operators) != len(self.main.data):  # a node without operator
-            self.operators = [node.op_type for node in holder.node]
-        else:
-            self.operators = list(map(bytes.decode, self.main.operators))
-        has_domains = self.main is None or self.main.domains
-        named = enumerate(holder.node) if has_domains else ()
-        self._domains = {at: node.domain for at, node in named if node.domain}
+        self.source = source
+        self._operators = source.operators
+        if len(source.operators) != len(source.data):  # a node without operator
+            self._operators = [node.op_type.encode() for node in holder.node]
+        self._domains: Mapping[int, str] = {}
+        if source.domains:
+            self._domains = {at: node.domain for at, node in enumerate(holder.node) if node.domain}
         self.touched: set[int] = set()
+        self._overwritten: dict[int, bytes] = {}
 
     def __len__(self) -> int:
-        return len(self.operators)
+        return len(self.source.data)
 
     def __getitem__(self, index: int) -> NodeProto:
         self.touched.add(index)
-        return self._holder.node[index]
+        node = self._holder.node[index]
+        if index in self._overwritten:
+            node.ParseFromString(self._overwritten.pop(index))
+        return node
 
     def serialized(self, index: int) -> bytes:
         """The bytes of a node."""
-        if self.main is None or index in self.touched:
-            return self._holder.node[index].SerializeToString()
-        return self.main.data[index]
+        if index not in self.touched:
+            return self.source.data[index]
+        return self._overwritten.get(index) or self._holder.node[index].SerializeToString()
 
     def overwrite(self, index: int, data: bytes) -> None:
         """Replace a node in place by another, serialized one."""
-        self[index].ParseFromString(data)
+        self.touched.add(index)
+        self._overwritten[index] = data
 
     @property
     def foreign(self) -> Collection[tuple[str, str]]:
         """Domain and operator of the nodes that name a domain, before any edit."""
-        return {(domain, self.operators[at]) for at, domain in self._domains.items()}
+        return {(domain, self._operators[at].decode()) for at, domain in self._domains.items()}
 
     @cached_property
     def op_types(self) -> frozenset[str]:
         """The operators before any edit."""
-        return frozenset(self.operators)
+        return frozenset(map(bytes.decode, set(self._operators)))
 
     def positions(self, is_wanted: Callable[[str], bool]) -> Sequence[int]:
         """Positions of the nodes with a wanted operator before any edit, and of all nodes of other domains."""
-        wanted = set(filter(is_wanted, self.op_types))
-        positions = [index for index, op_type in enumerate(self.operators) if op_type in wanted] if wanted else []
+        wanted = set(map(str.encode, filter(is_wanted, self.op_types)))
+        positions = [index for index, op_type in enumerate(self._operators) if op_type in wanted] if wanted else []
         return sorted(self._domains.keys() | positions) if self._domains else positions
 
     def of(self, is_wanted: Callable[[str], bool]) -> Iterator[tuple[int, NodeProto]]:
         """Yield position and current node of every node whose operator is wanted."""
         for index in sorted(self.touched.union(self.positions(is_wanted))):  # no other node changed its operator
-            if is_wanted(self._holder.node[index].op_type):
-                yield index, self._holder.node[index]
+            node = self[index] if index in self.touched else self._holder.node[index]
+            if is_wanted(node.op_type):
+                yield index, node
 
     def splice(self, replaced: Mapping[int, Replacement]) -> None:
-        """Replace nodes by position; replacements at -1 come first."""
+        """Write the edited nodes, and replace nodes by position; replacements at -1 come first."""
         if not replaced:
+            for index in tuple(self._overwritten):
+                self[index]
             return
-        made = [_bytes_of(replaced.get(-1, ()))]
-        # Also nodes that a rule appended to the body after this list was made.
-        for index in range(len(self._holder.node)):
-            nodes = replaced.get(index)
-            if nodes is None:
-                node = self.serialized(index)
-                made += _head(len(node)), node
-            else:
-                made.append(_bytes_of(nodes))
-        spliced = b"".join(made)
+        nodes = list(self.source.data)
+        for index in self.touched:
+            nodes[index] = self.serialized(index)
+        # A rule may have appended nodes to the body after this list was made.
+        nodes += map(NodeProto.SerializeToString, self._holder.node[len(nodes) :])
+        heads = list(map(_head, map(len, nodes)))
+        for index, replacement in replaced.items():
+            if index >= 0:
+                heads[index], nodes[index] = b"", _bytes_of(replacement)
+        spliced = _bytes_of(replaced.get(-1, ())) + b"".join(chain.from_iterable(zip(heads, nodes, strict=True)))
         self._holder.ClearField("node")
         if isinstance(self._holder, GraphProto):
             self._holder.MergeFromString(spliced)

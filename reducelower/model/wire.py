@@ -11,10 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 __all__ = [
-    "INPUT",
     "LENGTH",
-    "NAME",
-    "OUTPUT",
     "RAW_DATA",
     "Field",
     "MalformedError",
@@ -23,9 +20,6 @@ __all__ = [
     "varint",
     "with_initializers",
 ]
-
-INPUT, OUTPUT, NAME = 0x0A, 0x12, 0x1A
-"""The tags of the first fields of NodeProto, as protobuf writes them."""
 
 _GRAPH, _INITIALIZER = 7, 5
 RAW_DATA = 9

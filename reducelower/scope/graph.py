@@ -13,7 +13,7 @@ from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto
 
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
-from reducelower.model.columns import Columns
+from reducelower.model.columns import NodeColumns
 from reducelower.model.nodelist import NodeList
 from reducelower.model.numbers import value_key
 from reducelower.model.value_info import state, stated_type, tensor_type
@@ -53,7 +53,7 @@ class GraphScope(GraphView):
         path: str,
         *,
         key: GraphKey,
-        columns: Columns | None = None,
+        nodes: NodeColumns | None = None,
     ) -> None:
         """Open the scope of a graph or function body.
 
@@ -63,11 +63,11 @@ class GraphScope(GraphView):
             opset: opset version its nodes are written for.
             path: the graph path shown to users, such as ``graph/If_3.then_branch``.
             key: the key of this graph. The scope of the enclosing graph must be open.
-            columns: those of the model before any edit, if this is its main graph.
+            nodes: its nodes before any edit, if they are at hand.
         """
         super().__init__(ground, opset, key)
         self.edited = edited
-        self.node_list = NodeList(edited, columns)
+        self.node_list = NodeList(edited, NodeColumns.of(edited.node) if nodes is None else nodes)
         self._has_constants = "Constant" in self.node_list.op_types
         self.path = path
         self.is_graph = isinstance(edited, GraphProto)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
+from reducelower.legalization.memo.reading import Parts
 from reducelower.legalization.tidying import may_share
 from reducelower.model.attributes import make_node
 from reducelower.model.graph import may_hold_graphs, read_by, read_from_outside
 from reducelower.model.value_info import state, without_made_up_symbols
-from reducelower.model.wire import INPUT, NAME, OUTPUT, varint
 from reducelower.scope.blanks import MARKS, NAME_BLANK, blanks, is_in_blanks
 from reducelower.types import infer_strictly
 
@@ -33,77 +34,49 @@ _TYPES_KEPT = 64
 
 _DOMAIN = attrgetter("domain")
 
-_FORMS_KEPT = 256
-"""For how many combinations of lengths a template keeps its form."""
-
-_Piece: TypeAlias = "bytes | int"
-"""A part of a node: constant bytes, or a blank, by the number of the text that fills it."""
-
 IR_VERSION_OF_RULES = 10
 """An IR version that allows everything a rule may write."""
 
 
 class Template:
-    """What is the same for all nodes with an outcome, in any graph of any model.
-
-    Each name and each node is preceded by its length, so there is one form per combination of lengths.
+    """What is the same for all nodes with an outcome, in any graph of any model: the reverse of `read_node`.
 
     Attributes:
         is_bytes: whether the nodes can be written as bytes: none has subgraphs or a name that contains a blank.
     """
 
-    def __init__(self, nodes: Sequence[NodeProto], texts: Sequence[str], *, is_bare: bool) -> None:
-        """Take apart the nodes of an outcome.
+    def __init__(self, nodes: Sequence[NodeProto], texts: Sequence[str]) -> None:
+        """Take apart the nodes of an outcome; `texts` are the blanks, in the order of the texts that fill them."""
+        named = {name for node in nodes for name in (*node.input, *node.output, node.name)}
+        self._fixed = sorted(named.difference(texts))
+        numbers = dict(zip((*texts, *self._fixed), count()))
+        self.is_bytes = not any(map(is_in_blanks, self._fixed)) and not any(map(may_hold_graphs, nodes))
+        self._nodes = [_taken_apart(node, numbers) for node in nodes] if self.is_bytes else []
 
-        `texts` are the blanks, in the order of the texts that fill them. If `is_bare`, there is one node without tag
-        and length before it; else they are as in a GraphProto.
-        """
-        self._numbers = dict(zip(texts, range(len(texts)), strict=True))
-        self._is_bare = is_bare
-        self._forms: dict[tuple[int, ...], bytes] = {}
-        odd = {name for node in nodes for name in (*node.input, *node.output, node.name) if name} - self._numbers.keys()
-        self.is_bytes = not any(map(is_in_blanks, odd)) and not any(map(may_hold_graphs, nodes))
-        self._nodes = [self._pieces(node) for node in nodes] if self.is_bytes else []
-        self._blanks = [piece for pieces in self._nodes for piece in pieces if isinstance(piece, int)]
-
-    def fill(self, texts: tuple[bytes, ...]) -> bytes:
+    def fill(self, texts: Sequence[bytes]) -> list[bytes]:
         """The nodes with these texts in their blanks."""
-        lengths = tuple(map(len, texts))
-        form = self._forms.get(lengths)
-        if form is None:
-            if len(self._forms) >= _FORMS_KEPT:
-                self._forms.clear()
-            form = self._forms[lengths] = b"".join([self._form(pieces, lengths) for pieces in self._nodes])
-        return form % tuple(map(texts.__getitem__, self._blanks))
+        texts = (*texts, *map(str.encode, self._fixed)) if self._fixed else texts
+        written = []
+        for node, inputs, outputs, name, marks in self._nodes:
+            node.field_1[:] = map(texts.__getitem__, inputs)
+            node.field_2[:] = map(texts.__getitem__, outputs)
+            if name is not None:
+                node.field_3 = texts[name]
+            data = node.SerializeToString()
+            written.append(data if marks is None else data + texts[marks])
+        return written
 
-    def _form(self, pieces: Sequence[_Piece], lengths: Sequence[int]) -> bytes:
-        """A node with placeholders for texts of these lengths."""
-        marks, size, parts = self._numbers[MARKS], 0, [b""]
-        for piece in pieces:
-            constant = piece if isinstance(piece, bytes) else b""
-            if isinstance(piece, int):
-                constant = b"" if piece == marks else varint(lengths[piece])  # marks are whole fields
-                size += lengths[piece]
-            size += len(constant)
-            parts.append(constant.replace(b"%", b"%%"))
-            if isinstance(piece, int):
-                parts.append(b"%b")
-        if not self._is_bare:
-            parts[0] = (b"\x0a" + varint(size)).replace(b"%", b"%%")
-        return b"".join(parts)
 
-    def _pieces(self, node: NodeProto) -> Sequence[_Piece]:
-        """A node in pieces: its names, then everything else."""
-        rest = NodeProto.FromString(node.SerializeToString())
-        for apart in ("input", "output", "name", "doc_string"):
-            rest.ClearField(apart)
-        pieces: list[_Piece] = [self._numbers[MARKS]] if node.doc_string == MARKS else []
-        for tag, names in ((INPUT, node.input), (OUTPUT, node.output), (NAME, [node.name] if node.name else [])):
-            for name in names:
-                text = name.encode()
-                number = self._numbers.get(name)
-                pieces += [bytes([tag]), varint(len(text)) + text if number is None else number]
-        return [*pieces, rest.SerializeToString()]
+def _taken_apart(
+    node: NodeProto, numbers: Mapping[str, int]
+) -> tuple[Any, list[int], list[int], int | None, int | None]:
+    """A node as `Parts`, the numbers of its names, and that of its marks if it has them."""
+    inputs, outputs = list(map(numbers.__getitem__, node.input)), list(map(numbers.__getitem__, node.output))
+    parts = Parts.FromString(node.SerializeToString())
+    for apart in ("field_3", "field_6"):  # an empty text is not no text
+        parts.ClearField(apart)
+    marks = numbers[MARKS] if node.doc_string == MARKS else None
+    return parts, inputs, outputs, numbers[node.name] if node.name else None, marks
 
 
 class Inferred(NamedTuple):
@@ -152,7 +125,7 @@ class Outcome:
     def template(self) -> Template:
         """What is written for a node."""
         new = *(name for _, _, name in self.derived), *self.added
-        return Template(self.nodes or (), (*blanks(self.operands), NAME_BLANK, MARKS, *new), is_bare=self.in_place)
+        return Template(self.nodes or (), (*blanks(self.operands), NAME_BLANK, MARKS, *new))
 
     @cached_property
     def reads(self) -> Set[str]:

@@ -9,7 +9,7 @@ from onnx import NodeProto
 from reducelower.model.columns import message_class
 from reducelower.scope.blanks import MARKS, NAME_BLANK, blanks
 
-__all__ = ["Key", "ReadNode", "read_node"]
+__all__ = ["Key", "Parts", "ReadNode", "read_node"]
 
 Key: TypeAlias = "tuple[int, tuple[int, ...], bool, bytes]"
 """What decides how a node is treated, beside the surroundings: the number of inputs, the operand number of each input
@@ -55,7 +55,8 @@ class ReadNode(NamedTuple):
         return node
 
 
-_Parts = message_class("NodeInParts")
+Parts = message_class("NodeInParts")
+"""A node whose names are fields, and all that decides how it is treated is not."""
 
 _ALL_DIFFERENT = [tuple(range(count)) for count in range(16)]
 """The places of operands that are all different, by their number."""
@@ -63,7 +64,7 @@ _ALL_DIFFERENT = [tuple(range(count)) for count in range(16)]
 
 def read_node(data: bytes) -> ReadNode:
     """Split a serialized node."""
-    node = _Parts.FromString(data)
+    node = Parts.FromString(data)
     names, name = node.field_1[:], node.field_3
     inputs = len(names)
     names += node.field_2[:]

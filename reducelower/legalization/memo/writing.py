@@ -13,6 +13,7 @@ from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo.outcome import Outcome
 from reducelower.legalization.memo.reading import ReadNode
 from reducelower.model.graph import subgraphs
+from reducelower.model.nodelist import as_graph
 from reducelower.scope.blanks import MARKS, NAME_BLANK, Added, blanks, fill
 from reducelower.scope.graph import Described, GraphScope
 
@@ -84,9 +85,9 @@ class Writing:
         outcome, graph = self.outcome, self._graph
         names = self._real_names(read) if self._makes_names else {}
         if outcome.nodes is not None and outcome.in_place:
-            graph.node_list.overwrite(index, self._written(read, names))
+            graph.node_list.overwrite(index, *self._written(read, names))
         elif outcome.nodes is not None:
-            edit.replaced[index] = self._written(read, names)
+            edit.replaced[index] = as_graph(self._written(read, names))
         edit.drops_operands |= self._drops
         edit.note(index, read, outcome)
         if outcome.may_share:
@@ -101,14 +102,13 @@ class Writing:
         for number, tensor in outcome.adopted:
             graph.adopt_constant(read.names[number].decode(), tensor)
 
-    def _written(self, read: ReadNode, names: Mapping[str, str]) -> bytes:
-        """The node if it is edited in place, else the nodes that replace it as those of a GraphProto."""
+    def _written(self, read: ReadNode, names: Mapping[str, str]) -> list[bytes]:
+        """The nodes that replace a node, serialized."""
         outcome = self.outcome
         if self._template.is_bytes:
             new = [names[name].encode() for _, _, name in outcome.derived] if names else ()
             return self._template.fill((*read.names, read.marks, *new, *self._constants))
-        nodes = [_renamed_copy(node, names, read.marks) for node in outcome.nodes or ()]
-        return nodes[0].SerializeToString() if outcome.in_place else GraphProto(node=nodes).SerializeToString()
+        return [_renamed_copy(node, names, read.marks).SerializeToString() for node in outcome.nodes or ()]
 
     def _inferred(self, read: ReadNode) -> Mapping[str, bytes] | None:
         """The types of new values; None if not the types of all operands are stated."""

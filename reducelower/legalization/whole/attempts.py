@@ -114,7 +114,7 @@ def _in_functions(plan: Plan, source: Document) -> set[str]:
 def _without_shapes_in_loops(tried: Attempt, settings: Settings) -> Changed | None:
     """Drop the shapes stated in loops if they contradict inference at the new opset version but not at the old one."""
     source, made, plan = tried
-    if plan.refusals or plan.source_opset == plan.target.opset or source.operators.isdisjoint(_LOOPS):
+    if plan.refusals or plan.source_opset == plan.target.opset or source.columns.operators.isdisjoint(_LOOPS):
         return None
     if not new_objection(source, made):
         return None

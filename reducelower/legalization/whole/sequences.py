@@ -61,7 +61,7 @@ _Sequence = tuple[str, ...] | _Cut
 
 def without_sequences(source: Document, opset: int, folder: DataFolder | None) -> Changed | None:
     """The model without its known sequences; None if the opset version has sequences, or the model makes none."""
-    if opset >= _SINCE or source.operators.isdisjoint(_MAKERS - {"Identity"}):
+    if opset >= _SINCE or source.columns.operators.isdisjoint(_MAKERS - {"Identity"}):
         return None
     made = deepcopy(source.message)
     sentence = f"sequences, which came with opset {_SINCE}, are taken apart into the tensors that they are made of"

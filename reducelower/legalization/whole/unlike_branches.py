@@ -31,7 +31,7 @@ def without_unlike_branches(source: Document, opset: int, folder: DataFolder | N
 
     None if there is none, or if the opset version takes them.
     """
-    if opset >= UNLIKE_BRANCHES_SINCE or "If" not in source.operators:
+    if opset >= UNLIKE_BRANCHES_SINCE or "If" not in source.columns.operators:
         return None
     inference = Inference(source.message)
     made = deepcopy(source.message)
