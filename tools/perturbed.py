@@ -26,7 +26,7 @@ __all__ = ["case", "wrong"]
 FORMS = [form for op_type in known_composites() for form in forms_of(op_type)]
 OPSETS = (13, 17, 18, 20, 21, 23)
 BLOCKS = 3
-"""Forms in one model: what the memo keeps about one must not be used for another."""
+"""Forms in one model."""
 
 FAULTS = (
     "another input", "axes as an input", "constant negated", "constant off by a hundredth", "function of one value",
@@ -110,7 +110,7 @@ def case(seed: int) -> tuple[ModelProto, list[str], dict[str, np.ndarray]] | Non
     whole: ModelProto | None = None
     told, feeds = [f"opset {opset}"], dict[str, np.ndarray]()
     for block in range(BLOCKS):
-        # Mostly one form several times, so that the memo meets forms that differ only in the change.
+        # Mostly one form several times, with different changes.
         form = form if random.integers(3) else FORMS[random.integers(len(FORMS))]
         changed = _changed(form, random, told)
         try:

@@ -16,7 +16,6 @@ from reducelower.model.schemas import element_type_name, schema, versions
 from reducelower.recompose.expressions import is_near
 from reducelower.recompose.operands import (
     NotItError,
-    WrongVectorError,
     epsilon_of,
     reduction,
     refuse_double,
@@ -24,41 +23,40 @@ from reducelower.recompose.operands import (
     trailing,
     vector,
 )
-from reducelower.recompose.place import Answer, Place
-from reducelower.scope.blanks import blank
+from reducelower.recompose.place import Place
 
-__all__ = ["replacement"]
+__all__ = ["TooOldError", "replacement"]
 
 
-class _TooOldError(NotItError):
+class TooOldError(NotItError):
     """The opset version is the only thing in the way."""
 
 
-def replacement(place: Place) -> Answer:
-    """The replacement of a match, or what is in the way; no sentence if there is nothing to report."""
+def replacement(place: Place) -> list[NodeProto]:
+    """The replacement of a match; empty if it is not a Reduce operator after all.
+
+    Raises:
+        NotItError: it is not another operator.
+    """
     if not place.form.is_reported:
-        return place.answer(reduction(place))
-    try:
-        _check(place)
-        nodes = _OPERATORS[place.form.op_type](place)
-        _check_version(place)
-    except NotItError as reason:
-        return Answer((), str(reason), isinstance(reason, _TooOldError), isinstance(reason, WrongVectorError))
-    return place.answer(nodes)
+        return reduction(place)
+    _check(place)
+    nodes = _OPERATORS[place.form.op_type](place)
+    _check_version(place)
+    return nodes
 
 
 def _check(place: Place) -> None:
-    view, data = place.view, place.data
+    graph, data = place.graph, place.data
     if place.form.why_not:
         raise NotItError(place.form.why_not)
     if place.match.doubts:
         raise NotItError(place.match.doubts[0])
     if place.match.axes is not None and place.match.axes.stated is None:
         raise NotItError("its axes are known at run time only")
-    if view.element_type(data) is None:
-        named = blank(data)
-        raise NotItError(f"the element type of {named!r} is not known; declare it with --type {named}=float32")
-    if place.match.most_dimensions > (view.rank(data) or 0):
+    if graph.element_type(data) is None:
+        raise NotItError(f"the element type of {data!r} is not known; declare it with --type {data}=float32")
+    if place.match.most_dimensions > (graph.rank(data) or 0):
         raise NotItError("a constant of one element adds dimensions")
     # A sum has to be divided by the number of its elements, or multiplied by the inverse.
     for name in ("count", "share"):
@@ -74,16 +72,16 @@ def _check_version(place: Place) -> None:
     op_type, opset = place.form.op_type, place.opset
     first = _SINCE.get(op_type, versions(op_type)[0])
     if opset < first:
-        raise _TooOldError(f"it came with opset {first}, and this is {opset} (convert --opset {first} --raise)")
-    definition, element_type = schema(op_type, opset), place.view.element_type(place.data)
+        raise TooOldError(f"it came with opset {first}, and this is {opset} (convert --opset {first} --raise)")
+    definition, element_type = schema(op_type, opset), place.graph.element_type(place.data)
     assert definition is not None
     assert element_type is not None
     if f"tensor({element_type_name(element_type)})" not in definition.inputs[0].types:
         raise NotItError(f"it does not take {element_type_name(element_type)}")
 
 
-def _check_number(place: Place, divisor: int, *, inverse: bool) -> None:
-    value, shape = place.view.constant(divisor), place.view.shape(place.data)
+def _check_number(place: Place, divisor: str, *, inverse: bool) -> None:
+    value, shape = place.graph.constant(divisor), place.graph.shape(place.data)
     if "group_shape" in place.values:
         shape = None if shape is None or None in shape else _grouped(shape, place)
     sizes = None if shape is None else [shape[axis] if axis < len(shape) else None for axis in place.axes]
@@ -99,7 +97,7 @@ def _check_number(place: Place, divisor: int, *, inverse: bool) -> None:
 
 def _grouped(shape: Sequence[int | None], place: Place) -> tuple[int, ...]:
     """The shape of the data after it is reshaped into groups."""
-    value = place.view.constant(place.values["group_shape"])
+    value = place.graph.constant(place.values["group_shape"])
     stated = [] if value is None else value.reshape(-1).tolist()
     sizes = [shape[at] or 0 if not size and at < len(shape) else size for at, size in enumerate(stated)]
     rest = math.prod(size or 0 for size in shape) // (math.prod(size for size in sizes if size != -1) or 1)
@@ -111,24 +109,24 @@ def _grouped(shape: Sequence[int | None], place: Place) -> tuple[int, ...]:
 
 def _node(place: Place, inputs: Sequence[str] = (), output: str = "", /, **attributes: Any) -> NodeProto:
     """A node of the operator; by default it reads the data and yields the result."""
-    read = inputs or [blank(place.data)]
-    return helper.make_node(place.form.op_type, read, [output or blank(place.output)], **attributes)
+    read = inputs or [place.data]
+    return helper.make_node(place.form.op_type, read, [output or place.output], **attributes)
 
 
 def _by_layer(place: Place) -> list[NodeProto]:
     """LayerNormalization and RMSNormalization, along the last axes, or along another axis with transpositions."""
     refuse_double(place)
-    view, last_axes = place.view, trailing(place)
-    data, rank = blank(place.data), view.rank(place.data)
+    graph, last_axes = place.graph, trailing(place)
+    data, rank = place.data, graph.rank(place.data)
     around = 0 if last_axes or rank is None else rank - 1 - place.axes[0]
     names = ("Scale", "B") if place.form.op_type == "LayerNormalization" else ("scale",)
     sizes = sizes_of(place, range(-last_axes, 0) if last_axes else place.axes)
-    kind = view.element_type(place.output)
+    kind = graph.element_type(place.output)
     vectors = [vector(place, names[0], sizes, around, 1.0, kind)]
     if len(names) > 1 and names[1] in place.values:
         vectors.append(vector(place, names[1], sizes, around, 0.0, kind))
     # RMSNormalization returns the type of its scale, but shape inference assumes that of the data.
-    if kind != view.element_type(place.data):
+    if kind != graph.element_type(place.data):
         raise NotItError("its result is of another type than its data")
     epsilon = epsilon_of(place)
     if last_axes:
@@ -139,25 +137,25 @@ def _by_layer(place: Place) -> list[NodeProto]:
     return [
         helper.make_node("Transpose", [data], [last], name=last, perm=order),
         _node(place, [last, *vectors], normal, name=normal, axis=-1, epsilon=epsilon),
-        helper.make_node("Transpose", [normal], [blank(place.output)], perm=np.argsort(order).tolist()),
+        helper.make_node("Transpose", [normal], [place.output], perm=np.argsort(order).tolist()),
     ]
 
 
 def _channels(place: Place) -> tuple[int, int, int | None]:
     """Rank of the data, number of channels, and element type."""
-    rank = place.view.rank(place.data)
+    rank = place.graph.rank(place.data)
     if rank is None or rank < 3:
-        raise NotItError(f"the rank of {blank(place.data)!r} is not known to be three or more")
-    return rank, _channels_by_scale(place, rank) or sizes_of(place, [1])[0], place.view.element_type(place.data)
+        raise NotItError(f"the rank of {place.data!r} is not known to be three or more")
+    return rank, _channels_by_scale(place, rank) or sizes_of(place, [1])[0], place.graph.element_type(place.data)
 
 
 def _channels_by_scale(place: Place, rank: int) -> int | None:
     """The number of channels, from the length of the scale."""
-    shape, name = place.view.shape(place.data), place.values.get("scale")
-    groups = place.view.constant(place.values.get("group_shape"))
+    shape, name = place.graph.shape(place.data), place.values.get("scale")
+    groups = place.graph.constant(place.values.get("group_shape"))
     if shape is None or shape[1] is not None or name is None or groups is None or groups.size < 2 or groups[1] < 2:
         return None
-    scale = place.view.shape(name)
+    scale = place.graph.shape(name)
     is_by_channel = scale is not None and len(scale) in (rank - 1, rank) and set(scale[1 - rank :][1:]) <= {1}
     return scale[1 - rank] if scale is not None and is_by_channel else None
 
@@ -175,7 +173,7 @@ def _instance(place: Place) -> list[NodeProto]:
     if rank == 3 and "scale" not in place.values:
         raise NotItError("nothing tells it from a LayerNormalization along the last axis")
     vectors = _vectors(place, ("scale", "B"), channels, rank, kind)
-    return [_node(place, [blank(place.data), *vectors], epsilon=epsilon_of(place))]
+    return [_node(place, [place.data, *vectors], epsilon=epsilon_of(place))]
 
 
 def _group(place: Place) -> list[NodeProto]:
@@ -185,20 +183,20 @@ def _group(place: Place) -> list[NodeProto]:
     if "shape" in place.values and not _is_shape_of(place, place.values["shape"], place.data):
         raise NotItError("what was brought to groups is not brought back to the shape it had")
     if place.match.axes is not None:
-        grouped = place.view.constant(place.values["group_shape"])
+        grouped = place.graph.constant(place.values["group_shape"])
         if grouped is None or place.axes != tuple(range(2, grouped.size)):
             raise NotItError(f"it goes over axes {list(place.axes)}, which are not those of a group")
     else:
         for name, number in (("ones", 1), ("zeros", 0)):
-            value = place.view.constant(place.values[name])
+            value = place.graph.constant(place.values[name])
             if value is None or not (value == number).all():
                 raise NotItError("the InstanceNormalization in it has scale or bias of its own")
     vectors = _vectors(place, ("scale", "bias"), channels, rank, kind)
-    return [_node(place, [blank(place.data), *vectors], num_groups=groups, epsilon=epsilon_of(place))]
+    return [_node(place, [place.data, *vectors], num_groups=groups, epsilon=epsilon_of(place))]
 
 
 def _groups(place: Place, channels: int) -> int:
-    value, shape = place.view.constant(place.values["group_shape"]), place.view.shape(place.data)
+    value, shape = place.graph.constant(place.values["group_shape"]), place.graph.shape(place.data)
     if value is None or value.ndim != 1 or value.size < 3 or shape is None:
         raise NotItError("the shape that its groups are brought to is not constant")
     batch, groups = int(value[0]), int(value[1])
@@ -207,9 +205,9 @@ def _groups(place: Place, channels: int) -> int:
     return groups
 
 
-def _is_shape_of(place: Place, candidate: int, data: int) -> bool:
+def _is_shape_of(place: Place, candidate: str, data: str) -> bool:
     """Whether a value is the shape of another: a constant, or the output of Shape."""
-    value, shape = place.view.constant(candidate), place.view.shape(data)
+    value, shape = place.graph.constant(candidate), place.graph.shape(data)
     if value is not None:
         sizes = value.tolist()
         return (
@@ -218,7 +216,7 @@ def _is_shape_of(place: Place, candidate: int, data: int) -> bool:
             and sizes.count(-1) <= 1
             and all(size in (0, -1, known) for size, known in zip(sizes, shape, strict=True))
         )
-    made = place.view.made(candidate)
+    made = place.graph.made(candidate)
     return made is not None and made[0].op_type == "Shape" and made[1] == [data] and made[0].attributes in _WHOLE
 
 
@@ -231,7 +229,7 @@ def _along_axis(place: Place) -> list[NodeProto]:
     if len(place.axes) != 1:
         raise NotItError(f"it goes over {len(place.axes)} axes, and the operator over one")
     (axis,) = place.axes
-    rank = place.view.rank(place.data)
+    rank = place.graph.rank(place.data)
     if place.opset < 13 and (rank is None or axis % rank != rank - 1):
         raise NotItError(f"before opset 13 the operator goes over all axes from axis {axis} on")
     return [_node(place, axis=axis, **dict(place.form.attributes))]
@@ -240,7 +238,7 @@ def _along_axis(place: Place) -> list[NodeProto]:
 def _gelu(place: Place) -> list[NodeProto]:
     if not place.form.attributes["approximate"]:
         return [_node(place)]
-    if place.view.element_type(place.data) == TensorProto.DOUBLE:
+    if place.graph.element_type(place.data) == TensorProto.DOUBLE:
         raise NotItError("it is computed in double, and the operator's constants are floats")
     return [_node(place, approximate="tanh")]
 

@@ -59,14 +59,14 @@ class Manner:
 class Expansions:
     """The forms of some rule books, computed on demand."""
 
-    def __init__(self, ops: Collection[str] | None, books: Iterable[Book], *, by_hand: bool) -> None:
-        """Select the rules.
+    def __init__(self, ops: Collection[str], books: Iterable[Book]) -> None:
+        """Select the rules of some operators in some books, and what people write by hand.
 
-        A form is named after the first book that has it. `by_hand` adds forms of Reduce operators that people write.
+        A form is named after the first book that has it.
         """
         self._ops = ops
         self._books = [(book if isinstance(book, RuleBook) else load_book(book), False) for book in books]
-        self._books += [(book, True) for book in load_forms()] if by_hand else []
+        self._books += [(book, True) for book in load_forms()]
 
     def forms(self, opset: int, manners: Collection[Manner], present: Collection[str]) -> Iterator[Form]:
         """The forms for these manners, given the operators in the graph."""
@@ -81,7 +81,7 @@ class Expansions:
             for op_type in raisable(book):
                 rule = book.find(op_type, element_type)
                 # A rule inherited from another book is one form, not two.
-                if rule is None or id(rule) in seen or (self._ops is not None and op_type not in self._ops):
+                if rule is None or id(rule) in seen or op_type not in self._ops:
                     continue
                 seen.add(id(rule))
                 if rule.operators & _UNCHANGING <= set(present):

@@ -8,8 +8,8 @@ operator's attributes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ from reducelower.rulebook.reading import Helpers, Source
 __all__ = [
     "AXES",
     "AXES_ARE_INPUT",
+    "PASSING_ON",
     "AnyOf",
     "Application",
     "Exact",
@@ -32,10 +33,14 @@ __all__ = [
     "forms_of",
     "is_near",
     "known_composites",
+    "may_end",
 ]
 
 AXES = "axes"
 """The variable for the axes of a Reduce operator: an input, an attribute, or absent for all axes."""
+
+PASSING_ON = frozenset({"Cast", "Identity"})
+"""Operators that may only pass on their input."""
 
 AXES_ARE_INPUT = 18
 """Opset version from which on every Reduce operator has its axes as an input."""
@@ -76,15 +81,36 @@ class Application:
     operands: tuple[Expression, ...]
     is_exact: bool = False
 
+    @cached_property
+    def takes_axes(self) -> bool:
+        """Whether the axes are its last operand."""
+        last = self.operands[-1] if self.operands else None
+        return isinstance(last, Variable) and last.name == AXES
+
 
 @dataclass(frozen=True, eq=False)
 class AnyOf:
     """One of several expressions; the first that matches."""
 
     alternatives: tuple[Expression, ...]
+    _ways: dict[str, Sequence[tuple[int, Expression]]] = field(default_factory=dict)
+
+    def ways(self, op_type: str) -> Sequence[tuple[int, Expression]]:
+        """The alternatives, with their numbers, whose value a node of this operator may compute."""
+        if op_type not in self._ways:
+            ways = enumerate(self.alternatives)
+            self._ways[op_type] = [(number, way) for number, way in ways if may_end(way, op_type)]
+        return self._ways[op_type]
 
 
 Expression: TypeAlias = Variable | Literal | Exact | Application | AnyOf
+
+
+def may_end(expression: Expression, op_type: str) -> bool:
+    """Whether a node of this operator may compute the value of an expression."""
+    if isinstance(expression, Application):
+        return op_type == expression.op_type or op_type in PASSING_ON
+    return bool(expression.ways(op_type)) if isinstance(expression, AnyOf) else True
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +135,7 @@ class Form:
     element_type: int = 0
     is_careless: bool = False
 
-    @property
+    @cached_property
     def ends(self) -> frozenset[str]:
         """The operators whose node may compute the result."""
         return frozenset(_ends(self.result))

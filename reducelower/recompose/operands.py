@@ -11,7 +11,6 @@ from onnx import NodeProto, TensorProto, helper
 from reducelower.model.schemas import element_type_name
 from reducelower.recompose.expressions import AXES_ARE_INPUT
 from reducelower.recompose.place import Place
-from reducelower.scope.blanks import blank
 
 __all__ = [
     "NotItError",
@@ -37,10 +36,10 @@ def epsilon_of(place: Place) -> float:
     """The epsilon, from an attribute or a constant."""
     if "epsilon" in place.match.attributes:
         return float(place.match.attributes["epsilon"])
-    value = place.view.constant(place.values.get("epsilon"))
+    value = place.graph.constant(place.values.get("epsilon"))
     if value is None or value.size != 1:
         raise NotItError("its epsilon is not a constant of one element")
-    if value.ndim > (place.view.rank(place.data) or 0):
+    if value.ndim > (place.graph.rank(place.data) or 0):
         raise NotItError("its epsilon adds dimensions")
     number = float(value.reshape(()))
     if not number >= 0:
@@ -50,11 +49,11 @@ def epsilon_of(place: Place) -> float:
 
 def refuse_double(place: Place) -> None:
     """Refuse forms that compute in double."""
-    kind = place.view.element_type(place.data)
+    kind = place.graph.element_type(place.data)
     widened = kind == TensorProto.FLOAT and any(
-        place.view.element_type(value) == TensorProto.DOUBLE
+        place.graph.element_type(value) == TensorProto.DOUBLE
         for value in sorted(place.match.nodes)
-        if (made := place.view.made(value)) is not None and made[0].op_type == "Cast"
+        if (made := place.graph.made(value)) is not None and made[0].op_type == "Cast"
     )
     if kind == TensorProto.DOUBLE or widened:
         raise NotItError("it is computed in double, and the operator's stash_type has no double")
@@ -62,7 +61,7 @@ def refuse_double(place: Place) -> None:
 
 def trailing(place: Place) -> int:
     """The number of axes if they are the last ones; 0 for a single other axis, which needs a transposition."""
-    rank, axes = place.view.rank(place.data), place.axes
+    rank, axes = place.graph.rank(place.data), place.axes
     last = range(-len(axes), 0) if rank is None else range(rank - len(axes), rank)
     if axes and axes == tuple(last):
         return len(axes)
@@ -73,10 +72,10 @@ def trailing(place: Place) -> int:
 
 def sizes_of(place: Place, axes: Sequence[int]) -> list[int]:
     """The sizes of the data along some axes; raises if one is unknown or 0."""
-    shape = place.view.shape(place.data)
+    shape = place.graph.shape(place.data)
     sizes = [] if shape is None else [shape[axis] for axis in axes]
     if not sizes or not all(sizes):
-        raise NotItError(f"the shape of {blank(place.data)!r} is not known along axes {list(axes)}")
+        raise NotItError(f"the shape of {place.data!r} is not known along axes {list(axes)}")
     return [size for size in sizes if size]
 
 
@@ -85,26 +84,26 @@ def vector(place: Place, name: str, shape: Sequence[int], around: int, neutral: 
 
     In the model, `around` dimensions of size 1 follow it. If the form has none, it is a constant of the neutral number.
     """
-    value, view = place.values.get(name), place.view
+    value, graph = place.values.get(name), place.graph
     if kind is None:
-        raise NotItError(f"the element type of {blank(place.output)!r} is not known")
+        raise NotItError(f"the element type of {place.output!r} is not known")
     if value is None:
         return place.constant(np.full(shape, neutral, helper.tensor_dtype_to_np_dtype(kind)), name)
-    actual, label = view.shape(value), blank(value)
-    if view.element_type(value) != kind:
-        raise NotItError(f"its {name} {label!r} is not of type {element_type_name(kind)}")
+    actual = graph.shape(value)
+    if graph.element_type(value) != kind:
+        raise NotItError(f"its {name} {value!r} is not of type {element_type_name(kind)}")
     if actual == tuple(shape) and not around:
-        return label
+        return value
     expected = (*shape, *(1,) * around)
-    if actual is None or _stripped(actual) != _stripped(expected) or len(actual) > (view.rank(place.data) or 0):
+    if actual is None or _stripped(actual) != _stripped(expected) or len(actual) > (graph.rank(place.data) or 0):
         shown = "unknown shape" if actual is None else f"shape {['?' if size is None else size for size in actual]}"
-        wrong = NotItError if view.constant(value) is None else WrongVectorError
-        raise wrong(f"its {name} {label!r} is of {shown}, where {list(expected)} belongs")
+        wrong = NotItError if graph.constant(value) is None else WrongVectorError
+        raise wrong(f"its {name} {value!r} is of {shown}, where {list(expected)} belongs")
     if len(_stripped(expected)) < len(expected) and len(actual) < len(expected):
-        raise NotItError(f"its {name} {label!r} is of shape {list(actual)}, where {list(expected)} belongs")
-    constant = view.constant(value)
+        raise NotItError(f"its {name} {value!r} is of shape {list(actual)}, where {list(expected)} belongs")
+    constant = graph.constant(value)
     if constant is None:
-        raise NotItError(f"its {name} {label!r} is of shape {list(actual)} and no constant that could be given another")
+        raise NotItError(f"its {name} {value!r} is of shape {list(actual)} and no constant that could be given another")
     return place.constant(constant.reshape(tuple(shape)), name)
 
 
@@ -120,17 +119,17 @@ def reduction(place: Place) -> list[NodeProto]:
     """The node that replaces a form of a Reduce operator; none if it is not that operator."""
     form, axes = place.form, place.match.axes
     attributes = dict(form.attributes)
-    if {*map(place.view.element_type, (place.data, place.output))} != {form.element_type}:
+    if {*map(place.graph.element_type, (place.data, place.output))} != {form.element_type}:
         return []
     if axes is not None and form.is_careless and not axes.stated:
         return []
     if not _is_within(place, place.match.most_dimensions) or not _adds_up(place):
         return []
-    node = NodeProto(op_type=form.op_type, input=[blank(place.data)], output=[blank(place.output)])
+    node = NodeProto(op_type=form.op_type, input=[place.data], output=[place.output])
     attributes.pop("axes", None)
     if axes is not None and place.opset >= AXES_ARE_INPUT:
         assert axes.value is not None
-        node.input.append(blank(axes.value))
+        node.input.append(axes.value)
     elif axes is not None:
         if not axes.stated:
             return []
@@ -145,20 +144,20 @@ def _is_within(place: Place, dimensions: int) -> bool:
     """Whether a constant of one element keeps the rank of the operator's result."""
     if not dimensions:
         return True
-    view = place.view
-    rank = view.rank(place.data) or 0
+    graph = place.graph
+    rank = graph.rank(place.data) or 0
     if not place.form.attributes.get("keepdims", 1):
         rank -= rank if place.match.axes is None else len(place.axes)
     # If the result has a higher rank than the constant, that rank does not come from the constant.
-    return dimensions <= rank or dimensions < (view.rank(place.output) or 0)
+    return dimensions <= rank or dimensions < (graph.rank(place.output) or 0)
 
 
 def _adds_up(place: Place) -> bool:
     """Whether a sum is divided by its number of elements, if the form divides."""
-    count, view = place.values.get("count"), place.view
+    count, graph = place.values.get("count"), place.graph
     if count is None:
         return True
-    shape, value = view.shape(place.data), view.constant(count)
+    shape, value = graph.shape(place.data), graph.constant(count)
     if shape is None or value is None or value.size != 1 or not _is_within(place, value.ndim):
         return False
     axes = range(len(shape)) if place.match.axes is None else place.axes

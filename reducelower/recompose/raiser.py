@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from onnx import ModelProto
@@ -13,9 +13,10 @@ from reducelower.model.attributes import copy_marks
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.schemas import opset_of
 from reducelower.plan import Site
-from reducelower.recompose.composing import Composed, Finder, Left, compose
+from reducelower.recompose.composing import Composed, Left, compose
 from reducelower.recompose.expansions import Expansions, Manner
 from reducelower.recompose.expressions import Form
+from reducelower.recompose.search import Search
 from reducelower.recompose.surroundings import Kind, Surroundings
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
@@ -27,13 +28,11 @@ __all__ = ["Raiser"]
 class Raiser:
     """One run over one model."""
 
-    def __init__(self, ground: Ground, expansions: Expansions, by_hand: Sequence[Form], *, memo: bool) -> None:
+    def __init__(self, ground: Ground, expansions: Expansions, by_hand: Sequence[Form]) -> None:
         self._ground = ground
         self._expansions = expansions
         self._by_hand = by_hand
-        self._memo = memo
         self._kinds: dict[int, dict[Any, Kind]] = {}
-        self._finders: dict[Hashable, Finder] = {}
         self.left: list[Left] = []
         self.nodes = 0
         self._edits: list[Edit] = []
@@ -58,13 +57,9 @@ class Raiser:
         manners, present = _manners(surroundings, scope), frozenset(surroundings.op_types)
         may_normalize = bool(manners) or not _SIGNS.isdisjoint(present)
         reductions = tuple(self._expansions.forms(scope.opset, manners, present))
-        forms = [self._by_hand if may_normalize else (), reductions]
-        finder_key = scope.opset, *map(tuple, forms)
-        if finder_key not in self._finders:
-            self._finders[finder_key] = Finder(forms, scope.opset, memo=self._memo)
-        finder = self._finders[finder_key]
-        for group in range(len(forms)):
-            operators, left = compose(scope, surroundings, finder, group, removed)
+        search = Search(surroundings)
+        for forms in (self._by_hand if may_normalize else (), reductions):
+            operators, left = compose(scope, surroundings, forms, search, removed)
             self.left += left
             for composed in operators:
                 self._replace(edit, composed, surroundings)
@@ -79,13 +74,13 @@ class Raiser:
                 self._walk(GraphScope(self._ground, graph, scope.opset, path, key=key))
 
     def _replace(self, edit: Edit, composed: Composed, surroundings: Surroundings) -> None:
-        scope, op_type = edit.scope, composed.form.op_type
+        scope, op_type = edit.scope, composed.place.form.op_type
         for index in composed.region:
             edit.replaced[index] = []
         nodes = composed.settle(scope)
         copy_marks(surroundings.nodes[composed.last], next(node for node in nodes if node.op_type == op_type))
         edit.replaced[composed.last] = nodes
-        edit.sites[composed.last] = (op_type, f"raised from {composed.form.name}")
+        edit.sites[composed.last] = (op_type, f"raised from {composed.place.form.name}")
         edit.regions[composed.last] = tuple(sorted(composed.form_nodes))
 
 

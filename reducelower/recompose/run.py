@@ -17,12 +17,10 @@ from reducelower.errors import ConversionError
 from reducelower.given import of_any_model
 from reducelower.legalization.composed import composed
 from reducelower.legalization.refusals import explain_failures
-from reducelower.legalization.run import folder_of, refuse_declarations
+from reducelower.legalization.run import ground_of, refuse_declarations
 from reducelower.model.document import Document
 from reducelower.model.graph import kind_may_hold_graphs
-from reducelower.model.names import Names
 from reducelower.model.rewrites import Step
-from reducelower.model.schemas import parse_element_type
 from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
 from reducelower.options import Book, Settings, Target
 from reducelower.plan import Plan
@@ -32,8 +30,6 @@ from reducelower.recompose.expressions import Form, forms_of, known_composites
 from reducelower.recompose.raiser import Raiser
 from reducelower.rulebook.book import load_forms
 from reducelower.rulebook.rules import SHIPPED, Rules
-from reducelower.scope.ground import Ground
-from reducelower.types import inference_of
 
 __all__ = ["BOOKS", "known_operators", "raise_reductions", "raise_with_plan"]
 
@@ -47,7 +43,6 @@ def raise_reductions(
     *,
     ops: Iterable[str] | None = None,
     rules: Iterable[Book] = BOOKS,
-    by_hand: bool = True,
     freeze_defaults: bool = False,
     element_types: Mapping[str, str] | None = None,
     ranks: Mapping[str, int] | None = None,
@@ -70,7 +65,6 @@ def raise_reductions(
         model: any valid ONNX model, in any form; see `reducelower.legalize`.
         ops: operators to raise to, such as ``["ReduceLogSumExp"]``; None means all that there are forms for.
         rules: rule books whose bodies are looked for: shipped ones by name, folders, or rule books.
-        by_hand: also look for the forms that people write by hand.
         freeze_defaults: treat initializers that are also graph inputs as constants.
         element_types: element types by value name that the model does not state, such as ``{"y": "float32"}``.
         ranks: ranks by value name that the model does not state.
@@ -96,7 +90,7 @@ def raise_reductions(
     """
     check_arguments(ops=ops, books=rules, element_types=element_types, ranks=ranks, base_dir=base_dir)
     settings = Settings(freeze_defaults=freeze_defaults, element_types=element_types, ranks=ranks, base_dir=base_dir)
-    result = raise_with_plan(model.message, settings, ops=ops, rules=rules, by_hand=by_hand, in_place=in_place)
+    result = raise_with_plan(model.message, settings, ops=ops, rules=rules, in_place=in_place)
     return Document.of_message(result.model)
 
 
@@ -106,29 +100,22 @@ def raise_with_plan(
     *,
     ops: Iterable[str] | None = None,
     rules: Iterable[Book] = BOOKS,
-    by_hand: bool = True,
     in_place: bool = False,
 ) -> Legalized:
     """As `raise_reductions`, but return the plan as well, which `reducelower.verify` takes."""
     settings = settings or Settings()
     books = tuple(rules)
     chosen = None if ops is None else frozenset(ops)
-    available = known_operators(books, by_hand=by_hand)
+    available = known_operators(books)
     for name in chosen or ():
         if name not in available:
             raise ValueError(f"there is no form of {name!r} to look for; there are of {', '.join(sorted(available))}")
     with explain_failures(Document.of_message(model)):
-        return _raised(model, settings, chosen, books, by_hand=by_hand, in_place=in_place)
+        return _raised(model, settings, available if chosen is None else chosen, books, in_place=in_place)
 
 
 def _raised(
-    model: ModelProto,
-    settings: Settings,
-    chosen: Collection[str] | None,
-    books: Sequence[Book],
-    *,
-    by_hand: bool,
-    in_place: bool,
+    model: ModelProto, settings: Settings, chosen: Collection[str], books: Sequence[Book], *, in_place: bool
 ) -> Legalized:
     unchanged = _unchanged_plan(model)
     if unchanged.refusals:
@@ -137,9 +124,8 @@ def _raised(
         raise ConversionError([wrong])
     before = skeleton(model, LARGEST_CONSTANT) if in_place else model
     result = model if in_place else deepcopy(model)
-    by_name = [name for name in known_composites() if by_hand and (chosen is None or name in chosen)]
-    written = [form for name in by_name for form in forms_of(name)]
-    one_pass = partial(_one_pass, result, settings, unchanged, Expansions(chosen, books, by_hand=by_hand), written)
+    written = [form for name in known_composites() if name in chosen for form in forms_of(name)]
+    one_pass = partial(_one_pass, result, settings, unchanged, Expansions(chosen, books), written)
     plan, left = one_pass(before)
     is_settled = not plan.sites
     while not is_settled:  # a composed operator may be part of a larger form
@@ -163,17 +149,8 @@ def _one_pass(
 ) -> tuple[Plan, Sequence[Left]]:
     """Compose, in place, the operators that a model spells out; return the plan, and what was left."""
     source = Document.of_message(before)
-    element_types = {name: parse_element_type(given) for name, given in (settings.element_types or {}).items()}
-    ground = Ground(
-        Names(source),
-        inference_of(source, element_types, settings.ranks or {}, freezes_defaults=settings.freeze_defaults),
-        opset=unchanged.source_opset,
-        data_folder=folder_of(settings),
-        freeze_defaults=settings.freeze_defaults,
-        overridable=result.ir_version >= 4,
-        initializers_stand_alone=result.ir_version >= 4,
-    )
-    raiser = Raiser(ground, expansions, written, memo=settings.memo)
+    ground = ground_of(result, source, Target(unchanged.source_opset), replace(settings, ir_version="keep"))
+    raiser = Raiser(ground, expansions, written)
     try:
         sites = raiser.run(result, unchanged.source_opset)
     finally:
@@ -183,7 +160,7 @@ def _one_pass(
     )
     versions = (result.ir_version, result.ir_version)
     carried = raiser.nodes - sum(len(site.raised_from) for site in sites)
-    steps = (Step(Document.of_message(before), None),)
+    steps = (Step(source, None),)
     plan = Plan(unchanged.source_opset, unchanged.target, sites, (), carried, versions, notes, steps=steps)
     return plan, raiser.left
 
@@ -200,12 +177,10 @@ def _unchanged_plan(model: ModelProto) -> Plan:
     return check(skeleton(model), target=Target()) if plan.refusals or plan.sites else plan
 
 
-def known_operators(rules: Iterable[Book] = BOOKS, *, by_hand: bool = True) -> Collection[str]:
+def known_operators(rules: Iterable[Book] = BOOKS) -> Collection[str]:
     """The operators with forms."""
-    known = {name for book in rules for name in raisable(Rules(book).book)}
-    if not by_hand:
-        return known
-    return known.union(known_composites(), *(raisable(book) for book in load_forms()))
+    books = [*(Rules(book).book for book in rules), *load_forms()]
+    return set(known_composites()).union(*map(raisable, books))
 
 
 def _sentences(left: Iterable[Left]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The nodes of one graph or function body: their producers, readers and kinds."""
+"""The nodes of one graph or function body: their producers, readers and kinds, and what is known about values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from typing import Any
 from onnx import NodeProto, helper
 
 from reducelower.model.graph import kind_may_hold_graphs, read_by, read_outside_nodes
+from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS, default_attributes
+from reducelower.recompose.expressions import Exact, is_near
 from reducelower.scope.graph import GraphScope
 
 __all__ = ["Kind", "Surroundings", "attributes_of"]
@@ -41,7 +43,7 @@ class Surroundings:
         producers: position of the node that computes a value.
         reads: how often each value is read by nodes and their subgraphs.
         named: graph outputs and values with quantization annotations.
-        constants: constant values by number.
+        element_type, rank, shape: questions about a value; the answer is None if it is unknown.
     """
 
     def __init__(self, scope: GraphScope, kinds: dict[Any, Kind]) -> None:
@@ -61,13 +63,11 @@ class Surroundings:
             for index, (op_type, domain) in enumerate(zip(self.op_types, self._domains, strict=True))
             if kind_may_hold_graphs(op_type, domain)
         }
-        self._constants = {"": 0}
         self.reads = Counter(chain.from_iterable(self.inputs))
         for index, read in self._reads_inside.items():
             self.reads.update(read)
             self.reads.subtract(self.inputs[index])
         self.named = set(read_outside_nodes(scope.edited))
-        self.constants = scope.ground.values
         self.element_type, self.rank, self.shape = scope.element_type, scope.rank, scope.shape
         self._known_kinds = kinds
         self._kinds: list[Kind | None] = [None] * len(self.nodes)
@@ -96,11 +96,37 @@ class Surroundings:
             self._kinds[index] = kind
         return kind
 
+    def operator(self, name: str) -> str:
+        """The operator that computes a value; empty if no node of this graph does."""
+        index = self.producers.get(name)
+        return "" if index is None else self.op_types[index]
+
+    def made(self, name: str) -> tuple[Kind, Sequence[str]] | None:
+        """The kind of node that computes a value, and its inputs; None if no node of this graph does."""
+        index = self.producers.get(name)
+        return None if index is None else (self.kind(index), self.inputs[index])
+
     def constant_number(self, name: str) -> int:
         """The number of a constant's value (see `GraphScope`); 0 if it depends on model inputs or cannot be read."""
-        if name not in self._constants:
-            self._constants[name] = self._scope.readable_number(name)
-        return self._constants[name]
+        return self._scope.readable_number(name) if name else 0
+
+    def constant(self, name: str | None) -> Array | None:
+        """The value of a constant; None if it is not constant or the operand is absent."""
+        return self._scope.ground.values[self.constant_number(name or "")]
+
+    def dimensions_near(self, name: str, expected: float) -> int:
+        """The rank of a constant of one element near this number; -1 if it is not one."""
+        constant = self.constant(name)
+        if constant is None or constant.size != 1:
+            return -1
+        return constant.ndim if is_near(float(constant.reshape(-1)[0]), expected, constant.dtype) else -1
+
+    def dimensions_beyond(self, name: str, expected: Exact) -> int:
+        """By how much the rank of a constant of exactly this value exceeds the expected one; -1 if it is not one."""
+        constant, goal = self.constant(name), expected.value
+        if constant is None or constant.dtype != goal.dtype or constant.tobytes() != goal.tobytes():
+            return -1
+        return 0 if constant.shape == goal.shape else constant.ndim if constant.size == 1 and not goal.ndim else -1
 
     def positions(self, op_types: Collection[str]) -> list[int]:
         """Positions of the nodes of some operators that yield something."""

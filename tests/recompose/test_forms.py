@@ -104,10 +104,6 @@ def test_only_the_operators_asked_for_are_raised() -> None:
         reducelower.raise_reductions(reducing(body), ops=["ReduceProd"])
 
 
-def test_forms_written_by_hand_can_be_left_alone() -> None:
-    assert operators(form("L2"), by_hand=False) == ["ReduceSumSquare", "Sqrt"]
-
-
 def test_axes_known_at_run_time_are_kept_where_the_operator_takes_them() -> None:
     text = "(float[2, 3, 4] x, int64[1] a) => (float[r0, r1, r2] y) { m = Abs(x) y = ReduceSum(m, a) }"
     given = {opset: model(text, opset) for opset in (13, 18)}
