@@ -35,8 +35,6 @@ def refuse_disallowed(node: NodeProto) -> None:
         RefusedError: there is one; the error names the attribute, its value, and the allowed values.
     """
     for attribute in node.attribute:
-        if attribute.ref_attr_name:
-            continue
         name = attribute.name
         if name in _POSITIVE:
             numbers = attribute.ints or ([attribute.i] if attribute.type == AttributeProto.INT else [])

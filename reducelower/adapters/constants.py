@@ -18,13 +18,6 @@ def _lower_shorthand(op: Writer) -> None:
     """``value_int`` and the like become a tensor."""
     if attribute_of(op.node, "value") is not None or attribute_of(op.node, "sparse_value") is not None:
         return
-    for attribute in op.node.attribute:
-        if attribute.ref_attr_name:
-            raise RefusedError(
-                f"it refers to {attribute.ref_attr_name!r} of the function, and Constant takes only tensors until "
-                "opset 12",
-                "inline the function first",
-            )
     tensor = tensor_of(op.node)
     if tensor is None:
         raise RefusedError("it holds no value, so the model is not valid", "correct the model")
@@ -36,7 +29,7 @@ def _lower_shorthand(op: Writer) -> None:
 def _lower_sparse(op: Writer) -> None:
     """A sparse tensor becomes a dense one, with zeros or empty strings where it has no values."""
     attribute = attribute_of(op.node, "sparse_value")
-    if attribute is None or attribute.ref_attr_name:
+    if attribute is None:
         return
     whole = numpy_helper.from_array(dense(attribute.sparse_tensor), op.node.output[0])
     del op.node.attribute[:]

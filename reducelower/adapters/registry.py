@@ -177,12 +177,6 @@ class Crossing:
 
     def _check_neutral(self, attribute: AttributeProto, node: NodeProto) -> None:
         name = attribute.name
-        if attribute.ref_attr_name:
-            raise RefusedError(
-                f"its attribute {name} refers to {attribute.ref_attr_name!r} of the function, and opset "
-                f"{self.opset} does not have it",
-                "inline the function first",
-            )
         value, default = helper.get_attribute_value(attribute), self.source.attributes[name].default_value
         if default.type and value == helper.get_attribute_value(default):
             return

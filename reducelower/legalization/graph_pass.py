@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import TypeAlias
 
-from onnx import FunctionProto, ModelProto, NodeProto
+from onnx import ModelProto, NodeProto
 
 from reducelower.adapters import constants
 from reducelower.errors import Refusal, RefusedError, RuleError
@@ -24,7 +24,7 @@ from reducelower.legalization.quantized_pairs import may_be_expanded, with_quant
 from reducelower.legalization.sharing import EqualTables, share
 from reducelower.legalization.tidying import tidied
 from reducelower.model.document import Document
-from reducelower.model.graph import function_path, inner_path, subgraphs
+from reducelower.model.graph import inner_path, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.written_for import may_be_of_another_opset, written_for
 from reducelower.options import Target
@@ -32,7 +32,6 @@ from reducelower.scope.blanks import fill
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.scope.node import NodeScope
-from reducelower.types import function_key
 
 __all__ = ["GraphPass"]
 
@@ -53,7 +52,7 @@ class GraphPass:
 
     Attributes:
         nodes: how many nodes the model has.
-        edits: the edits of each graph and function body, outer ones first.
+        edits: the edits of each graph, outer ones first.
         refusals: why something cannot be legalized; if there are any after `run`, the model must not be used.
     """
 
@@ -86,8 +85,6 @@ class GraphPass:
         """Legalize the model."""
         nodes = self.source.columns.main_nodes
         self._walk(GraphScope(self.ground, self.model.graph, source_opset, "graph", key=(), nodes=nodes))
-        for number, function in enumerate(self.model.functions):
-            self._walk_function(function, number)
         remove_unused(self.edits)
         for edit in self.edits:
             if edit.shareable:
@@ -98,19 +95,6 @@ class GraphPass:
             # A node that was removed as unused need not be legal.
             for index, refusal in sorted(edit.refused.items()):
                 self.refusals += [refusal] if edit.replaced.get(index, True) else []
-
-    def _walk_function(self, function: FunctionProto, number: int) -> None:
-        path = function_path(function)
-        opset = None
-        for entry in function.opset_import:
-            if entry.domain in DEFAULT_DOMAINS:
-                opset = entry.version
-                entry.version = self.goal
-        if function.domain in DEFAULT_DOMAINS:
-            reason = "the function stands in the default domain, where it would shadow or be taken for an operator"
-            self.refusals.append(Refusal(path, "", "", f"{path}: {reason}", "give the function a domain of its own"))
-        elif opset is not None:
-            self._walk(GraphScope(self.ground, function, opset, path, key=function_key(number)))
 
     @property
     def unmended(self) -> tuple[str, ...]:
@@ -133,7 +117,7 @@ class GraphPass:
         # Look up every operator, also those that the memo knows: types that the target drops are handled at the end.
         operators = {*nodes.op_types} - {"Constant"}
         treated = {op_type for op_type in operators if table[op_type] is not None or self._is_doubtful(op_type, scope)}
-        if self._rewriter.unwanted:
+        if self.target.without_domains:
             treated = operators  # the list of operators does not include their domains
         positions = nodes.positions(treated.__contains__)
         originals: Iterable[bytes] = map(nodes.serialized, positions)

@@ -7,7 +7,6 @@ legalized in turn, from the opset version for which they were written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -44,20 +43,16 @@ class NodeRewriter:
     there is a copy of the rewriter with other values in them. It shares everything else.
 
     Attributes:
-        unwanted: the domains of which nothing may remain, each with the model's own functions in it.
         trial: where the search is that tries a form with these nodes; None for nodes of the model.
     """
 
-    def __init__(
-        self, target: Target, rules: Rules, unwanted: Mapping[str, frozenset[str]], *, repairs: bool = False
-    ) -> None:
+    def __init__(self, target: Target, rules: Rules, *, repairs: bool = False) -> None:
         """Prepare a run. If it `repairs`, it moves nodes written for another opset version than the target's only."""
         assert target.opset is not None
         self.target = target
         self.repairs = repairs
         self.goal: int = target.opset
         self.rules = rules
-        self.unwanted = unwanted
         self.tables: dict[int, Treatments] = {}
         self.trial: Trial | None = None
         self._expanding: tuple[str, ...] = ()
@@ -142,8 +137,8 @@ class NodeRewriter:
         return self.settle_all(outcome, rule.opset, scope), rule.label(node, scope)
 
     def is_unwanted(self, node: NodeProto) -> bool:
-        """Whether a node is of a domain of which nothing may remain, and no call of a function of the model."""
-        return node.domain in self.unwanted and node.op_type not in self.unwanted[node.domain]
+        """Whether a node is of a domain of which nothing may remain."""
+        return node.domain in self.target.without_domains
 
     def settle_all(
         self,

@@ -6,10 +6,10 @@ not fit. None of this affects the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from itertools import count
 
-from onnx import IR_VERSION, FunctionProto, GraphProto, ModelProto, NodeProto, helper
+from onnx import IR_VERSION, GraphProto, ModelProto, NodeProto, helper
 
 from reducelower.given import AnyModel, take
 from reducelower.legalization.run import run
@@ -37,9 +37,8 @@ def repair(model: AnyModel, *, in_place: bool = False) -> Repaired:
     The IR version is adjusted. Stated types of computed values that contradict inference, and of initializers that
     hold something else, are dropped, and outputs without a type get one. Graphs without a name get one, and nodes
     with equal names, which onnxruntime does not load, get different ones. Nodes in the form that their operator has
-    at another opset version, such as ReduceSum with axes as an attribute at opset 13, are moved to that of the import,
-    and so are functions that import another opset version than the model.
-    All else stays as it is. A valid model that runs comes back unchanged.
+    at another opset version, such as ReduceSum with axes as an attribute at opset 13, are moved to that of the import;
+    local functions are left as they are. All else stays as it is. A valid model that runs comes back unchanged.
 
     Args:
         model: any model, in any form; see `reducelower.legalize`.
@@ -88,25 +87,20 @@ def repair(model: AnyModel, *, in_place: bool = False) -> Repaired:
 
 def _add_imports(model: ModelProto) -> Iterator[str]:
     """Import the domains of nodes that lack an import."""
-    holders: list[ModelProto | FunctionProto] = [model, *model.functions]
-    for holder in holders:
-        nodes = holder.graph.node if isinstance(holder, ModelProto) else holder.node
-        yield from _spell_default_domain(model, holder, nodes)
-        imported = {plain_domain(entry.domain) for entry in holder.opset_import}
-        for domain in sorted({plain_domain(node.domain) for node in walk(nodes)} - imported):
-            version = _version_of(domain, model)
-            holder.opset_import.add(domain=domain, version=version)
-            yield f"imported {domain or 'the default domain'} at version {version}"
+    yield from _spell_default_domain(model)
+    imported = {plain_domain(entry.domain) for entry in model.opset_import}
+    for domain in sorted({plain_domain(node.domain) for node in walk(model.graph.node)} - imported):
+        version = _version_of(domain, model)
+        model.opset_import.add(domain=domain, version=version)
+        yield f"imported {domain or 'the default domain'} at version {version}"
 
 
-def _spell_default_domain(
-    model: ModelProto, holder: ModelProto | FunctionProto, nodes: Iterable[NodeProto]
-) -> Iterator[str]:
+def _spell_default_domain(model: ModelProto) -> Iterator[str]:
     """Spell the default domain of nodes as its import does; the checker insists on that, runtimes do not."""
-    spellings = {entry.domain for entry in holder.opset_import} | {function.domain for function in model.functions}
+    spellings = {entry.domain for entry in model.opset_import} | {function.domain for function in model.functions}
     if _LONG in spellings:
         return
-    spelled = [node for node in walk(nodes) if node.domain == _LONG]
+    spelled = [node for node in walk(model.graph.node) if node.domain == _LONG]
     for node in spelled:
         node.domain = ""
     if spelled:
@@ -169,8 +163,7 @@ def _rename_duplicates(model: ModelProto) -> Iterator[str]:
 
 
 def _put_in_order(model: ModelProto) -> Iterator[str]:
-    holders: list[tuple[str, GraphProto | FunctionProto]] = [(f"graph {model.graph.name!r}", model.graph)]
-    holders += [(f"function {function.domain}::{function.name}", function) for function in model.functions]
+    holders = [(f"graph {model.graph.name!r}", model.graph)]
     while holders:
         path, holder = holders.pop(0)
         order = _order(holder.node, _not_computed(holder))
@@ -185,10 +178,8 @@ def _put_in_order(model: ModelProto) -> Iterator[str]:
             holders += [(f"graph {graph.name!r} {inside}", graph) for _, _, graph in subgraphs(node)]
 
 
-def _not_computed(holder: GraphProto | FunctionProto) -> set[str]:
-    """The values of a graph or function that no node of it computes."""
-    if isinstance(holder, FunctionProto):
-        return {*holder.input}
+def _not_computed(holder: GraphProto) -> set[str]:
+    """The values of a graph that no node of it computes."""
     stored = [*holder.initializer, *(tensor.values for tensor in holder.sparse_initializer)]
     return {value.name for value in holder.input} | {tensor.name for tensor in stored}
 
@@ -229,24 +220,12 @@ def _order(nodes: Collection[NodeProto], not_computed: Collection[str] = ()) -> 
 
 
 def _move_to_import(model: ModelProto) -> Iterator[str]:
-    """Move nodes written for another opset version to the one that the model imports, as a conversion does.
-
-    They have a form of that version, or are in a function that imports it.
-    """
+    """Move nodes in the form of another opset version to the one that the model imports, as a conversion does."""
     opset = opset_of(model)
     misplaced = {
         (node.op_type, written)
-        for nodes, imported in (
-            (model.graph.node, opset),
-            *((function.node, opset_of(function, opset)) for function in model.functions),
-        )
-        for node in walk(nodes)
-        if node.domain in DEFAULT_DOMAINS and (written := written_for(node, imported)) is not None
-    }
-    misplaced |= {
-        (f"the function {function.domain}::{function.name}", imported)
-        for function in model.functions
-        if (imported := opset_of(function, opset)) != opset
+        for node in walk(model.graph.node)
+        if node.domain in DEFAULT_DOMAINS and (written := written_for(node, opset)) is not None
     }
     if not misplaced:
         return

@@ -15,7 +15,6 @@ from reducelower.legalization.edits import applied, notes_on_zeros, splice
 from reducelower.legalization.graph_pass import GraphPass
 from reducelower.legalization.memo import Memo, memory_for
 from reducelower.legalization.node_rewriter import NodeRewriter
-from reducelower.legalization.other_domains import own_functions, remove_imports
 from reducelower.legalization.versions import (
     default_imports,
     fit_ir_version,
@@ -23,13 +22,14 @@ from reducelower.legalization.versions import (
     new_ir,
     new_ir_at_most,
     release_initializers,
+    remove_imports,
     with_opset,
 )
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
 from reducelower.model.names import Names
 from reducelower.model.rewrites import Step
-from reducelower.model.schemas import has_body, parse_element_type, schema
+from reducelower.model.schemas import DEFAULT_DOMAINS, has_body, opset_of, parse_element_type, schema
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.validate import find_call_defect
 from reducelower.options import Settings, Target
@@ -39,9 +39,7 @@ from reducelower.scope.ground import Ground
 from reducelower.scope.values import Values
 from reducelower.types import contradiction, inference_of
 
-__all__ = ["folder_of", "ground_of", "refuse_declarations", "run"]
-
-_CASTS_TELL_TYPES = 6
+__all__ = ["fits_already", "folder_of", "ground_of", "refuse_declarations", "run"]
 
 
 def run(
@@ -65,8 +63,7 @@ def run(
     plan = Plan(opset, goal, ir_version=(old_ir, old_ir))
     if problem := problem or _refuse_beforehand(model, source, opset, goal, settings):
         return replace(plan, refusals=(problem,))
-    unwanted = own_functions(source, goal.without_domains) if goal.without_domains else {}
-    rewriter = NodeRewriter(goal, Rules(settings.rules, goal.without_types), unwanted, repairs=repairs)
+    rewriter = NodeRewriter(goal, Rules(settings.rules, goal.without_types), repairs=repairs)
     with memory_for(None if repairs else _kind_of_run(goal, settings)) as memory:
         ground = ground_of(model, source, goal, settings, memory.values)
         memo = Memo(memory, remembers=settings.memo)
@@ -90,15 +87,12 @@ def run(
     sites = splice(edits, report=report)
     for entry in imports:
         entry.version = goal.opset
-    removed = remove_imports(model, unwanted) if unwanted else ()
+    removed = remove_imports(model, goal.without_domains)
     plan = replace(plan, fitted=removed, notes=(*removed, *plan.notes), unmended=unmended)
-    released = ""
-    problem = _refuse_untyped_functions(model, source) if goal.opset < _CASTS_TELL_TYPES else None
-    if not problem:
-        model.ir_version = new_ir(model, source, settings.ir_version, opset, goal.opset)
-        if goal.runtime is not None:
-            problem = fit_ir_version(model, source, goal.runtime) or fit_ml_version(model, goal.runtime)
-        released = release_initializers(model, old_ir)
+    model.ir_version = new_ir(model, source, settings.ir_version, opset, goal.opset)
+    if goal.runtime is not None:
+        problem = fit_ir_version(model, source, goal.runtime) or fit_ml_version(model, goal.runtime)
+    released = release_initializers(model, old_ir)
     # Below IR version 4, inference does not read initializers that are not inputs, so it comes last.
     problem = problem or _refuse_misfit(model, source, plan, rewriter, memo, settings)
     if problem:
@@ -107,6 +101,24 @@ def run(
     ir_version = old_ir, model.ir_version
     carried = graph_pass.nodes - len(sites)
     return replace(plan, notes=tuple(notes), sites=tuple(sites), carried=carried, ir_version=ir_version, steps=steps)
+
+
+def fits_already(source: Document, target: Target, settings: Settings) -> bool:
+    """Whether no operator of a model, and of its functions, needs anything at the target.
+
+    Raises:
+        ValueError: the target is invalid.
+    """
+    opset = opset_of(source.message)
+    goal = with_opset(target, opset)
+    kinds = {
+        ("" if node.domain in DEFAULT_DOMAINS else node.domain, node.op_type) for node in all_nodes(source.message)
+    }
+    if goal.opset != opset or any(domain in goal.without_domains for domain, _ in kinds):
+        return False
+    table = NodeRewriter(goal, Rules(settings.rules, goal.without_types)).table(opset)
+    treatments = (table[op_type] for domain, op_type in kinds if domain in DEFAULT_DOMAINS)
+    return all(treatment is None or treatment.is_nothing for treatment in treatments)
 
 
 def _refuse_beforehand(
@@ -202,14 +214,6 @@ def refuse_declarations(source: Document, settings: Settings) -> Refusal | None:
 
 def _parsed(element_types: Mapping[str, str] | None) -> dict[str, int]:
     return {name: parse_element_type(text) for name, text in (element_types or {}).items()}
-
-
-def _refuse_untyped_functions(model: ModelProto, source: Document) -> Refusal | None:
-    """Refuse functions in which inference misses a type: old Casts name it as text, and functions state no types."""
-    if not model.functions or not (wrong := new_objection(source, Document.of_message(model))):
-        return None
-    reason = f"inference does not read the Cast of opset {_CASTS_TELL_TYPES - 1} in functions: {wrong}"
-    return Refusal("functions", "", "", reason, "inline the functions first")
 
 
 def folder_of(settings: Settings) -> DataFolder | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableSequence
+from collections.abc import Iterable, Iterator, Mapping, MutableSequence
 from dataclasses import replace
 from functools import cache
 from operator import attrgetter
@@ -49,6 +49,18 @@ def imports_of(
     """The imports of a domain by a model and its functions, each with the list that contains it."""
     for imports in (model.opset_import, *(function.opset_import for function in model.functions)):
         yield from ((imports, entry) for entry in imports if entry.domain == domain)
+
+
+def remove_imports(model: ModelProto, domains: Iterable[str]) -> tuple[str, ...]:
+    """Remove the imports of domains of which nothing remains; return a sentence for each that was imported."""
+    notes = []
+    for domain in sorted(domains):
+        imported = list(imports_of(model, domain))
+        for imports, entry in imported:
+            imports.remove(entry)
+        if imported:
+            notes.append(f"Nothing of {domain} remains.")
+    return tuple(notes)
 
 
 def default_imports(

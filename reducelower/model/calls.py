@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, inliner
@@ -15,7 +14,6 @@ __all__ = [
     "attributes_of_call",
     "bind",
     "called_function",
-    "called_without_inputs",
     "function_id",
     "functions_of",
     "inline",
@@ -55,18 +53,6 @@ def reached(
     return called_ones
 
 
-def called_without_inputs(model: ModelProto) -> Iterator[FunctionProto]:
-    """Functions with a call that omits an input which the body reads."""
-    passed: dict[FunctionId, list[set[int]]] = defaultdict(list)
-    for node in all_nodes(model):
-        passed[called_function(node)].append({number for number, name in enumerate(node.input) if name})
-    for function in model.functions:
-        read = {name for node in walk(function.node) for name in node.input}
-        needed = {number for number, name in enumerate(function.input) if name in read}
-        if not all(numbers >= needed for numbers in passed[function_id(function)]):
-            yield function
-
-
 def attributes_of_call(function: FunctionProto, call: NodeProto) -> dict[str, AttributeProto]:
     """The attributes of a function in one call: those of the call, and defaults for the ones it omits."""
     return {attribute.name: attribute for attribute in (*function.attribute_proto, *call.attribute)}
@@ -87,21 +73,19 @@ def bind(nodes: Iterable[NodeProto], attributes: Mapping[str, AttributeProto]) -
                     attribute.name = name
 
 
-def inline(model: ModelProto, keys: Collection[FunctionId] | None = None) -> None:
-    """Copy functions in place of their calls, by default all.
+def inline(model: ModelProto) -> None:
+    """Copy functions in place of their calls.
 
     A function stays if a call does not fit it, or if it imports other opset versions than the model.
     """
-    keys = functions_of(model) if keys is None else keys
     _spell_out_defaults(model)
     try:
-        model.CopyFrom(inliner.inline_selected_functions(model, [(domain, name) for domain, name, _ in keys]))
+        model.CopyFrom(inliner.inline_local_functions(model))
     except Exception:  # a call that does not fit its function, of which onnx raises several types
         return
     called = reached(model.graph.node, functions_of(model))
-    kept = [function for key, function in functions_of(model).items() if key in called or key not in keys]
     del model.functions[:]
-    model.functions.extend(kept)
+    model.functions.extend(called.values())
 
 
 def _spell_out_defaults(model: ModelProto) -> None:

@@ -1,4 +1,4 @@
-"""The nodes of one graph or function body during editing."""
+"""The nodes of one graph during editing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from itertools import chain
 from typing import TypeAlias
 
-from onnx import FunctionProto, GraphProto, NodeProto
+from onnx import GraphProto, NodeProto
 
 from reducelower.model.columns import NodeColumns, message_class
 from reducelower.model.graph import read_by
@@ -45,15 +45,15 @@ def reads_of(replacements: Iterable[Replacement]) -> Sequence[bytes]:
 
 
 class NodeList:
-    """The nodes of one graph or function body, which may be edited. Each keeps its position until `splice`.
+    """The nodes of one graph, which may be edited. Each keeps its position until `splice`.
 
     Attributes:
         source: the nodes before any edit.
         touched: the positions of nodes that may have been edited.
     """
 
-    def __init__(self, holder: GraphProto | FunctionProto, source: NodeColumns) -> None:
-        """Take the graph or function body, and its nodes before any edit."""
+    def __init__(self, holder: GraphProto, source: NodeColumns) -> None:
+        """Take the graph, and its nodes before any edit."""
         self._holder = holder
         self.source = source
         self._operators = source.operators

@@ -10,8 +10,7 @@ from onnx import ModelProto
 from reducelower.legalization.dead_code import remove_named, remove_unused
 from reducelower.legalization.edits import Edit, splice
 from reducelower.model.attributes import copy_marks
-from reducelower.model.graph import function_path, inner_path, subgraphs
-from reducelower.model.schemas import opset_of
+from reducelower.model.graph import inner_path, subgraphs
 from reducelower.plan import Site
 from reducelower.recompose.composing import Composed, Left, compose
 from reducelower.recompose.expansions import Expansions, Manner
@@ -20,7 +19,6 @@ from reducelower.recompose.search import Search
 from reducelower.recompose.surroundings import Kind, Surroundings
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
-from reducelower.types import function_key
 
 __all__ = ["Raiser"]
 
@@ -38,12 +36,8 @@ class Raiser:
         self._edits: list[Edit] = []
 
     def run(self, model: ModelProto, opset: int) -> tuple[Site, ...]:
-        """Compose everything; return the sites in graph order."""
+        """Compose everything but in local functions; return the sites in graph order."""
         self._walk(GraphScope(self._ground, model.graph, opset, "graph", key=()))
-        for number, function in enumerate(model.functions):
-            if imported := opset_of(function):
-                path = function_path(function)
-                self._walk(GraphScope(self._ground, function, imported, path, key=function_key(number)))
         remove_unused(self._edits)
         return tuple(splice(self._edits, report=True))
 

@@ -253,10 +253,6 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
         "the model yields the output",
     ),
     "is_read": (_is_read, "something reads the output"),
-    "from_caller": (
-        lambda asked, name: asked.scope.is_function_input(asked.operand(name)),
-        "callers of the function hand the input in, and it may yet turn out to be constant",
-    ),
     "is_default": (_is_default, "it is a constant that callers of the model may override"),
     "name": (_name, "the name of the value, for a sentence"),
     "declare": (

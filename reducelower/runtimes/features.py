@@ -11,7 +11,6 @@ from google.protobuf.message import Message
 from onnx import NodeProto
 
 from reducelower.adapters.ops.pooling import windows_of
-from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, value_of
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import REDUCTIONS, default_attributes, element_type_name
@@ -87,7 +86,7 @@ def _axes(op: Features) -> str:
         return ""
     attribute = attribute_of(op.node, "axes")
     if attribute is not None:
-        return "attribute" if attribute.ints or attribute.ref_attr_name else "empty"
+        return "attribute" if attribute.ints else "empty"
     name = op.input(1)
     if not name:
         return "omitted" if len(op.node.input) > 1 else "absent"
@@ -101,9 +100,6 @@ def _flag(op: Features, name: str) -> str:
     attribute = attribute_of(op.node, name)
     if attribute is None:
         return "unset"
-    if attribute.ref_attr_name:
-        reason = f"{name} is an attribute of the function, so its value is not known here"
-        raise RefusedError(reason, "inline the function first")
     return "1" if attribute.i else "0"
 
 
@@ -120,7 +116,7 @@ def _last_types(op: Features) -> str:
 
 def _output_types(op: Features) -> str:
     attribute = attribute_of(op.node, "to") if op.node.op_type == "Cast" else None
-    if attribute is not None and attribute.type == attribute.INT and not attribute.ref_attr_name:
+    if attribute is not None and attribute.type == attribute.INT:
         return element_type_name(attribute.i)
     return "" if op.node.op_type in _WITHOUT_TENSOR else op.type_of(op.output(0))
 

@@ -201,7 +201,6 @@ def _made_by(resolver: Resolver, nodes: Graph, name: str) -> str:
 _OWN: Mapping[Asking, Callable[[Resolver, Graph, str], Any]] = {
     "constant": lambda resolver, nodes, name: resolver.ask(nodes, "constant", name),
     "element_type": lambda resolver, nodes, name: resolver.ask(nodes, "element_type", name) or None,
-    "is_function_input": lambda resolver, nodes, name: False,
     "made_by": _made_by,
     "rank": lambda resolver, nodes, name: resolver.ask(nodes, "rank", name),
     "shape": _shape,

@@ -1,4 +1,4 @@
-"""A graph or function body of the model: facts about its values, and additions to it.
+"""A graph of the model: facts about its values, and additions to it.
 
 This is the engine's own view, with the names of the model. Rules do not see it; they ask a `Scope`.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Hashable
 from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
-from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
@@ -43,23 +43,23 @@ _SMALL = 16
 
 
 class GraphScope(GraphView):
-    """A graph or function body with all that rules may ask about its values, and the additions to it."""
+    """A graph with all that rules may ask about its values, and the additions to it."""
 
     def __init__(
         self,
         ground: Ground,
-        edited: GraphProto | FunctionProto,
+        edited: GraphProto,
         opset: int,
         path: str,
         *,
         key: GraphKey,
         nodes: NodeColumns | None = None,
     ) -> None:
-        """Open the scope of a graph or function body.
+        """Open the scope of a graph.
 
         Args:
             ground: shared by all graphs of the run.
-            edited: the graph or function in the copy that is edited.
+            edited: the graph in the copy that is edited.
             opset: opset version its nodes are written for.
             path: the graph path shown to users, such as ``graph/If_3.then_branch``.
             key: the key of this graph. The scope of the enclosing graph must be open.
@@ -70,11 +70,7 @@ class GraphScope(GraphView):
         self.node_list = NodeList(edited, NodeColumns.of(edited.node) if nodes is None else nodes)
         self._has_constants = "Constant" in self.node_list.op_types
         self.path = path
-        self.is_graph = isinstance(edited, GraphProto)
-        """Whether this is a graph, which can state types; a function body cannot."""
-        self.is_function = bool(key) and key[0] < 0
-        """Whether this is the body of a model-local function, or a subgraph inside one."""
-        self.writes_initializers = self.is_graph and ground.initializers_stand_alone and not self.is_function
+        self.writes_initializers = ground.initializers_stand_alone
         """Whether added constants become initializers; otherwise Constant nodes."""
         self.added_nodes: list[NodeProto] = []
         self.deferred: list[Callable[[], object]] = []
@@ -192,7 +188,7 @@ class GraphScope(GraphView):
             return "constant"
         if home.tensor(name) is not None:
             return "dynamic" if home.is_overridable(name) else "initializer"
-        return "fed" if name in home.inputs and home.around is None and not home.is_function else "dynamic"
+        return "fed" if name in home.inputs and home.around is None else "dynamic"
 
     def made_by(self, name: str) -> str:
         """The operator that computes a value; empty if no node does."""
@@ -204,18 +200,13 @@ class GraphScope(GraphView):
         return name in self.home(name).read
 
     def is_yielded(self, name: str) -> bool:
-        """Whether a value is an output of the main graph or function."""
+        """Whether a value is an output of the main graph."""
         home = self.home(name)
         return home.around is None and name in home._output_names
 
     @property
     def _output_names(self) -> list[str]:
         return [value if isinstance(value, str) else value.name for value in self.holder.output]
-
-    def is_function_input(self, name: str) -> bool:
-        """Whether a value is an input of the enclosing function."""
-        home = self.home(name)
-        return self.is_function and home.around is None and name in home.inputs
 
     def known_of(self, names: tuple[str, ...]) -> tuple[Known, ...]:
         """See `known`; for several values, with atoms numbered in order of appearance."""
@@ -243,7 +234,7 @@ class GraphScope(GraphView):
     # Additions
 
     def add_constant(self, value: Array, tensor: TensorProto, tail: str) -> str:
-        """Add a constant and return its name: one initializer per value and graph; in functions a Constant node."""
+        """Add a constant and return its name: one initializer per value and graph."""
         key = value_key(value)
         name = self._added.get(key)
         if name is None:
@@ -259,14 +250,14 @@ class GraphScope(GraphView):
         self._numbers.pop(name, None)
         self._described.pop(name, None)
         self.ground.resolver.forget(name, self)
-        if isinstance(self.edited, GraphProto) and self.writes_initializers:
+        if self.writes_initializers:
             self.edited.initializer.append(kept)
         else:
             self.added_nodes.append(make_node("Constant", [], [name], value=kept))
 
     def state(self, name: str, value_type: bytes) -> None:
-        """State the type of a value, unless it is stated already or this is a function."""
-        if isinstance(self.edited, GraphProto) and not self.states(name):
+        """State the type of a value, unless it is stated already."""
+        if not self.states(name):
             state(self.edited, {name: value_type})
             self._stated_since[name] = TypeProto.FromString(value_type)
             self._described.pop(name, None)

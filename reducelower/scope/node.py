@@ -45,7 +45,6 @@ class Question(NamedTuple):
 
 
 _OF_COMPUTED: Mapping[str, str | bool] = {
-    "is_function_input": False,
     "is_read": False,
     "is_yielded": False,
     "made_by": "",
@@ -257,7 +256,7 @@ class NodeScope(Scope):
             raise RefusedError(
                 f"it needs a constant of type {element_type_name(tensor.data_type)}, which Constant does not take "
                 "below opset 9",
-                "inline the function first" if self.graph.is_function else "allow IR version 4 with --ir-version auto",
+                "allow IR version 4 with --ir-version auto",
             )
 
     def declare(self, name: str, element_type: int) -> None:
@@ -265,8 +264,8 @@ class NodeScope(Scope):
         self._declared[name] = element_type
 
     def state_type(self, name: str) -> None:
-        """See `Scope.state_type`; function bodies state none."""
-        if not self.graph.is_graph or self.is_new(name):
+        """See `Scope.state_type`."""
+        if self.is_new(name):
             return
         value_type = self.type(name)
         if value_type is not None and self._operands is None:

@@ -23,7 +23,7 @@ _EXAMPLES = {"type": "float32", "rank": "3"}
 
 
 Asking: TypeAlias = Literal[
-    "constant", "element_type", "is_function_input", "is_read", "is_yielded", "made_by", "rank", "shape", "type",
+    "constant", "element_type", "is_read", "is_yielded", "made_by", "rank", "shape", "type",
     "written_as",
 ]  # fmt: skip
 """A question about one value; see the method of that name."""
@@ -132,12 +132,8 @@ class Scope(ABC):
         return self.ask("is_read", name)  # type: ignore[no-any-return]
 
     def is_yielded(self, name: str) -> bool:
-        """Whether a value is an output of the main graph or of the function that holds it."""
+        """Whether a value is an output of the main graph."""
         return self.ask("is_yielded", name)  # type: ignore[no-any-return]
-
-    def is_function_input(self, name: str) -> bool:
-        """Whether a value is an input of the enclosing function."""
-        return self.ask("is_function_input", name)  # type: ignore[no-any-return]
 
     @abstractmethod
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:

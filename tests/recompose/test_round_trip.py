@@ -122,7 +122,7 @@ def test_every_element_type_comes_back(dtype: type, book: str) -> None:
         check_case(Case(op_type, opset, "one", 0, dtype=dtype), book)
 
 
-@pytest.mark.parametrize("place", ["If", "nested If", "Loop", "Scan", "function", "function in If"])
+@pytest.mark.parametrize("place", ["If", "nested If", "Loop", "Scan"])
 def test_every_place_comes_back(place: str) -> None:
     for op_type, form in product(("ReduceL2", "ReduceLogSumExp"), ("one", "outer")):
         check_case(Case(op_type, 18, form, 0, place=place), "stable")

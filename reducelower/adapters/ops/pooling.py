@@ -89,8 +89,6 @@ def _drops_a_window(op: Writer) -> bool:
 
     auto_pad SAME does not rule that out: with strides longer than windows, neither pads.
     """
-    if any(attribute.ref_attr_name for attribute in op.node.attribute):
-        return False  # a function states no shapes, and sizes depend on its calls
     if not op.attribute("ceil_mode", 0) or all(window.dropped is False for window in windows_of(op.node, None)):
         return False  # for any sizes; finding these may take longer than the rest of the conversion
     return any(window.dropped for window in windows_of(op.node, op.shape(0)))

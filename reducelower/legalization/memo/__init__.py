@@ -92,7 +92,7 @@ class Memory:
     """What runs of one kind learned: outcomes by stage, opset version and way to add constants; numbers of values."""
 
     def __init__(self) -> None:
-        self.places: dict[tuple[str, int, bool, bool, bool], dict[Key, _Tree]] = {}
+        self.places: dict[tuple[str, int, bool], dict[Key, _Tree]] = {}
         self.values = Values()
         self.outcomes = 0
 
@@ -144,7 +144,7 @@ class Memo:
 
     def _known(self, stage: str, graph: GraphScope) -> dict[Key, _Tree]:
         """What is known of nodes at a stage, of graphs of an opset version to which constants are added in one way."""
-        way = stage, graph.opset, graph.writes_initializers, graph.is_graph, graph.is_function
+        way = stage, graph.opset, graph.writes_initializers
         return self._memory.places.setdefault(way, {})
 
     def repeat(self, stage: str, edit: Edit, nodes: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, ReadNode]]:

@@ -34,7 +34,7 @@ def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
     kept = set(graph.node_list[index].output)
     made = [name for node in nodes for name in node.output if name not in kept]
     types = dict(outcome.types)
-    if made and graph.is_graph:
+    if made:
         described = {name: each for name in sorted(outcome.reads) if (each := graph.described(name)) is not None}
         types = {**outcome.inferred(graph.ground.opset, described, graph.ground.values).types, **types}
     added = {name: _add_constant(each, graph, {}) for name, each in outcome.added.items()}
@@ -73,12 +73,11 @@ class Writing:
         self._makes_names = bool(outcome.derived) or not self._template.is_bytes
         inputs = {*read.key[1][: read.key[0]]} - {-1}
         self._drops = outcome.nodes is not None and not outcome.reads >= {*blanks(len(inputs))}
-        self._makes_values = bool(outcome.new_values) and graph.is_graph
+        self._makes_values = bool(outcome.new_values)
         if outcome.nodes and self._inferred(read) is None:
-            # Some faults show only with the types of inputs. Those of a function's values come from its calls, and
-            # subgraphs read outer values.
+            # Some faults show only with the types of inputs, and subgraphs read outer values.
             holds_graphs = any(True for node in outcome.nodes for _ in subgraphs(node))
-            doubts += [outcome.op_type] if holds_graphs or not graph.is_graph else []
+            doubts += [outcome.op_type] if holds_graphs else []
 
     def put(self, edit: Edit, index: int, read: ReadNode) -> None:
         """Apply the outcome to a node."""

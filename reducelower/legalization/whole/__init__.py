@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from onnx import GraphProto, ModelProto
+from onnx import ModelProto
 
 from reducelower.errors import Refusal
 from reducelower.model.document import Document
-from reducelower.model.graph import bodies, graphs
+from reducelower.model.graph import bodies
 from reducelower.plan import Plan
 
-__all__ = ["Changed", "in_terms_of_source", "main_graphs"]
+__all__ = ["Changed", "in_terms_of_source"]
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,6 @@ class Changed:
     refusals: tuple[Refusal, ...] = ()
     inner: frozenset[str] = frozenset()
     has_to_help: bool = False
-
-
-def main_graphs(model: ModelProto) -> list[GraphProto]:
-    """The main graph and its subgraphs, outer ones first."""
-    return [graph for path, graph in graphs(model) if path.startswith("graph")]
 
 
 def in_terms_of_source(plan: Plan, source: ModelProto, made: ModelProto, inner: Collection[str] = ()) -> Plan:

@@ -10,14 +10,14 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
-from onnx import ModelProto, TensorShapeProto
+from onnx import TensorShapeProto
 
 from reducelower.legalization.checking import new_objection, objects_to_stated
-from reducelower.legalization.run import folder_of, run
+from reducelower.legalization.run import fits_already, folder_of, run
 from reducelower.legalization.whole import Changed, in_terms_of_source
-from reducelower.model.calls import called_without_inputs
+from reducelower.legalization.whole.features import inlined
 from reducelower.model.document import Document
-from reducelower.model.graph import function_path, graphs
+from reducelower.model.graph import graphs
 from reducelower.model.value_info import clear_sizes_below_zero
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
@@ -41,20 +41,30 @@ _Change: TypeAlias = Callable[[Attempt, Settings], "Changed | None"]
 """The source of an attempt, changed so that another may do better; None if the change does not apply."""
 
 
-def attempt(
-    source: Document, target: Target, settings: Settings, *, report: bool, changes: Sequence[_Change] | None = None
-) -> Attempt:
+def attempt(source: Document, target: Target, settings: Settings, *, report: bool) -> Attempt:
     """Legalize a copy of a model as it is, or else with the changes that apply; the plan's notes name all changes.
 
-    After a change, those before it follow again.
+    Local functions are inlined, unless the model fits already: what their nodes become depends on the calls. The plan
+    is in terms of the model without functions.
 
     Raises:
         ValueError: the target is invalid.
     """
+    if not source.message.functions or fits_already(source, target, settings):
+        return _attempt(source, target, settings, _CHANGES, report=report)
+    without = inlined(source)
+    tried = _attempt(without.document, target, settings, _CHANGES, report=report)
+    plan = replace(tried.plan, notes=(*without.done, *tried.plan.notes))
+    return tried._replace(plan=replace(plan, refusals=without.refusals) if without.refusals else plan)
+
+
+def _attempt(
+    source: Document, target: Target, settings: Settings, changes: Sequence[_Change], *, report: bool
+) -> Attempt:
+    """After a change, those before it follow again."""
     model = source.copy()
     plan = run(model, source, target, settings, report=report)
     tried = Attempt(source, Document.of_message(model), plan)
-    changes = _CHANGES if changes is None else changes
     for count, change in enumerate(changes, 1):
         changed = change(tried, settings) if tried.plan.refusals or change not in _FOR_REFUSALS else None
         if changed is None or (changed.refusals and tried.plan.refusals):
@@ -62,7 +72,7 @@ def attempt(
         if changed.refusals:
             tried = tried._replace(plan=replace(tried.plan, refusals=changed.refusals))
         elif changed.document.message != source.message:
-            again = attempt(changed.document, target, settings, report=report, changes=changes[:count])
+            again = _attempt(changed.document, target, settings, changes[:count], report=report)
             if not (again.plan.refusals and changed.has_to_help):
                 plan = in_terms_of_source(again.plan, source.message, changed.document.message, changed.inner)
                 tried = Attempt(source, again.made, replace(plan, notes=(*changed.done, *plan.notes)))
@@ -81,34 +91,6 @@ def _without_dead_branches(tried: Attempt, settings: Settings) -> Changed | None
 
     made = without_dead_branches(tried.source.message, refused, freezes_defaults=settings.freeze_defaults)
     return None if made is None else Changed(Document.of_message(made))
-
-
-def _with_functions_inlined(tried: Attempt, settings: Settings) -> Changed | None:
-    """Inline functions whose conversion depends on the call."""
-    source, made, plan = tried
-    if not source.message.functions:
-        return None
-    depending = _in_functions(plan, source) if plan.refusals else _changed_without_inputs(source, made.message)
-    if not depending:
-        return None
-    from reducelower.legalization.whole.features import with_functions_inlined
-
-    return replace(with_functions_inlined(source, depending), has_to_help=bool(plan.refusals))
-
-
-def _changed_without_inputs(source: Document, model: ModelProto) -> set[str]:
-    """Graph paths of rewritten functions that some call gives too few inputs."""
-    made = {function_path(function): function.node for function in model.functions}
-    bodies = {function_path(function): function.node for function in source.message.functions}
-    changed = {path for path, nodes in made.items() if bodies.get(path) != nodes}
-    return changed & set(map(function_path, called_without_inputs(source.message))) if changed else set()
-
-
-def _in_functions(plan: Plan, source: Document) -> set[str]:
-    """Graph paths of the functions in which something was refused; names of functions may have slashes."""
-    refused = [f"{refusal.graph}/" for refusal in plan.refusals if refusal.operator]
-    paths = map(function_path, source.message.functions)
-    return {path for path in paths if any(each.startswith(f"{path}/") for each in refused)}
 
 
 def _without_shapes_in_loops(tried: Attempt, settings: Settings) -> Changed | None:
@@ -157,7 +139,6 @@ def _without_what_is_refused(tried: Attempt, settings: Settings) -> Changed | No
 
 _CHANGES: Sequence[_Change] = (
     _without_dead_branches,
-    _with_functions_inlined,
     _without_shapes_in_loops,
     _without_sizes_below_zero,
     _without_what_is_refused,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from onnx import FunctionProto, GraphProto, ModelProto
+from onnx import GraphProto, ModelProto
 
-from reducelower.model.graph import function_path, inner_path, subgraphs
-from reducelower.types import GraphKey, Inference, function_key
+from reducelower.model.graph import inner_path, subgraphs
+from reducelower.types import GraphKey, Inference
 
 __all__ = ["without_dead_branches"]
 
@@ -25,10 +25,7 @@ def without_dead_branches(
     copy = ModelProto()
     copy.CopyFrom(model)
     work = _Replacing(Inference(model, freezes_defaults=freezes_defaults), refused)
-    has_replaced = work.replace(copy.graph, (), "graph")
-    for number, function in enumerate(copy.functions):
-        has_replaced |= work.replace(function, function_key(number), function_path(function))
-    return copy if has_replaced else None
+    return copy if work.replace(copy.graph, (), "graph") else None
 
 
 _BRANCHES = {"else_branch", "then_branch"}
@@ -39,8 +36,8 @@ class _Replacing:
         self._inference = inference
         self._refused = refused
 
-    def replace(self, holder: GraphProto | FunctionProto, key: GraphKey, path: str) -> bool:
-        """Replace the dead branches in a graph or function body; `key` and `path` say where it is in the model."""
+    def replace(self, holder: GraphProto, key: GraphKey, path: str) -> bool:
+        """Replace the dead branches in a graph; `key` and `path` say where it is in the model."""
         has_replaced = False
         for place, node in enumerate(holder.node):
             inner = {name: graph for _, name, graph in subgraphs(node)}

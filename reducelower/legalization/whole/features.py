@@ -7,7 +7,7 @@ outputs stay, so nothing can be done about an output that is itself an input.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from math import prod
@@ -20,16 +20,16 @@ from reducelower.files.external import all_tensors
 from reducelower.legalization.whole import Changed
 from reducelower.legalization.whole.sequences import replace_by_tensors
 from reducelower.legalization.whole.set_sizes import refuse_unknown, with_sizes
-from reducelower.model.calls import functions_of, inline, reached
+from reducelower.model.calls import functions_of, inline
 from reducelower.model.document import Document
-from reducelower.model.graph import all_nodes, function_path, graphs
+from reducelower.model.graph import all_nodes, graphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.text import counted
 from reducelower.options import Settings
 from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.values import dense
 
-__all__ = ["fitted", "inlined", "with_functions_inlined"]
+__all__ = ["fitted", "inlined"]
 
 _ONNX = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 
@@ -80,25 +80,6 @@ def _without_features(document: Document, runtime: Runtime | None) -> Changed:
 def inlined(document: Document) -> Changed:
     """The model with every call of a local function replaced by the function's nodes; the given one is not changed."""
     return _without(document, [("functions", "", "")])
-
-
-def with_functions_inlined(document: Document, paths: Collection[str]) -> Changed:
-    """The model with the functions at these graph paths, and those that call them, copied in place of their calls.
-
-    The conversion of their nodes depends on what only a call has: attributes, axes that are passed or omitted, the
-    element type and rank of the data.
-    """
-    functions = functions_of(document.message)
-    keys = {key for key, function in functions.items() if function_path(function) in paths}
-    keys |= {key for key, function in functions.items() if not keys.isdisjoint(reached(function.node, functions))}
-    made = deepcopy(document.message)
-    inline(made, keys)
-    left = sorted(name for domain, name, _ in keys & functions_of(made).keys())
-    hint = _FEATURES["functions"].hint
-    refusals = [Refusal("graph", "", "", f"the function {left[0]!r} cannot be inlined", hint)] if left else []
-    sentence = f"{counted(len(keys), 'local function')} {'was' if len(keys) == 1 else 'were'} copied in place of calls"
-    done = f"{sentence}: what their nodes become depends on the call."
-    return Changed(Document.of_message(made), (done,), tuple(refusals))
 
 
 def _without(document: Document, unwanted: Iterable[tuple[str, str, str]]) -> Changed:
@@ -211,7 +192,7 @@ _FEATURES: Mapping[str, _Feature] = {
         "local function",
         "copied in place of its calls",
         inline,
-        "bring the functions to the opset versions that the model imports: reducelower convert --opset N",
+        "export it again with the same opset versions for functions and model, and calls that fit",
     ),
     "sequences": _Feature(
         _sequences,

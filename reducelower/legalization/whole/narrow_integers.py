@@ -17,9 +17,9 @@ from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, helper
 from onnx.numpy_helper import from_array, to_array
 
 from reducelower.files import DataFolder
-from reducelower.legalization.whole import Changed, main_graphs
+from reducelower.legalization.whole import Changed
 from reducelower.model.document import Document
-from reducelower.model.graph import walk
+from reducelower.model.graph import graphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
 from reducelower.scope.values import loaded
@@ -47,7 +47,7 @@ def without_narrow_integers(source: Document, opset: int, folder: DataFolder | N
     """
     model = source.message
     absent = {narrow: wide for narrow, (since, wide) in _NARROW.items() if opset < since}
-    tensors = [tensor for graph in main_graphs(model) for tensor in _tensors(graph) if tensor.data_type in absent]
+    tensors = [tensor for _, graph in graphs(model) for tensor in _tensors(graph) if tensor.data_type in absent]
     if not tensors:
         return None
     if folder is None and any(tensor.data_location == TensorProto.EXTERNAL for tensor in tensors):
@@ -66,7 +66,7 @@ def _widen_all(
 ) -> frozenset[str]:
     """Widen in place; return the names of computed values that were narrow."""
     inner: set[str] = set()
-    for graph in main_graphs(model):
+    for _, graph in graphs(model):
         for tensor in _tensors(graph):
             if tensor.data_type in absent:
                 _widen(tensor, absent[tensor.data_type], folder)
@@ -88,7 +88,7 @@ def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
 def _types(model: ModelProto) -> dict[str, int]:
     """Element types by name, as far as inference finds them."""
     types: dict[str, int] = {}
-    for graph in main_graphs(infer(skeleton(model))):
+    for _, graph in graphs(infer(skeleton(model))):
         stated = (*graph.input, *graph.output, *graph.value_info)
         types |= {value.name: value.type.tensor_type.elem_type for value in stated}
         types |= {tensor.name: tensor.data_type for tensor in graph.initializer}

@@ -21,11 +21,12 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.numpy_helper import from_array
 
 from reducelower.files import DataFolder
-from reducelower.legalization.whole import Changed, main_graphs
+from reducelower.legalization.whole import Changed
 from reducelower.model.attributes import copy_marks, make_node, value_of
 from reducelower.model.constants import tensor_of
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, read_outside_nodes
+from reducelower.model.graph import graphs as graphs_of
 from reducelower.model.names import Names
 from reducelower.model.numbers import value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
@@ -87,7 +88,7 @@ class _SequenceRemover:
         self._nodes: list[NodeProto] = []
 
     def run(self) -> frozenset[str]:
-        graphs = main_graphs(self._model)
+        graphs = [graph for _, graph in graphs_of(self._model)]
         for graph in graphs:
             self._note_constants(graph)
         # Two branches of an If may use the same name for different values.
@@ -102,7 +103,7 @@ class _SequenceRemover:
         for graph in reversed(graphs):
             self._rewrite(graph)
         reads = Counter(name for node in all_nodes(self._model) for name in node.input)
-        graphs = main_graphs(self._model)
+        graphs = [graph for _, graph in graphs_of(self._model)]
         reads.update(name for graph in graphs for name in read_outside_nodes(graph))
         for graph in reversed(graphs):
             self._remove_unread(graph, reads)

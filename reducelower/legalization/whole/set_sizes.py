@@ -62,7 +62,6 @@ def with_sizes(document: Document, sizes: Mapping[str, int], settings: Settings)
 def _types(model: ModelProto) -> Iterator[TypeProto]:
     """The stated types of tensors and of what sequences hold."""
     values = [value for _, graph in graphs(model) for value in (*graph.input, *graph.output, *graph.value_info)]
-    values += [value for function in model.functions for value in function.value_info]
     for value in values:
         value_type = value.type
         while value_type.WhichOneof("value") in ("sequence_type", "optional_type"):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import deepcopy
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
 
 from reducelower.files import DataFolder
 from reducelower.legalization.whole import Changed
@@ -21,7 +21,7 @@ from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, subgraphs
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.value_info import may_be_of_one_shape, sizes
-from reducelower.types import GraphKey, Inference, function_key
+from reducelower.types import GraphKey, Inference
 
 __all__ = ["without_unlike_branches"]
 
@@ -37,8 +37,6 @@ def without_unlike_branches(source: Document, opset: int, folder: DataFolder | N
     made = deepcopy(source.message)
     work = _Rewriting(made)
     work.rewrite(made.graph, (), inference)
-    for number, function in enumerate(made.functions):
-        work.rewrite(function, function_key(number), inference)
     sentence = f"branches of different shapes, which If takes since opset {UNLIKE_BRANCHES_SINCE}, run in Loops"
     return Changed(Document.of_message(made), (sentence,)) if work.has_found else None
 
@@ -48,8 +46,8 @@ class _Rewriting:
         self.has_found = False
         self._fresh = Names(Document.of_message(model)).fresh
 
-    def rewrite(self, graph: GraphProto | FunctionProto, key: GraphKey, inference: Inference) -> None:
-        """Rewrite the nodes of a graph or function body, subgraphs first; the key is that of `Inference.type`."""
+    def rewrite(self, graph: GraphProto, key: GraphKey, inference: Inference) -> None:
+        """Rewrite the nodes of a graph, subgraphs first; the key is that of `Inference.type`."""
         written: list[NodeProto] = []
         for place, node in enumerate(graph.node):
             types = _types_of_unlike(node, (*key, place), inference)
