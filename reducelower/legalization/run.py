@@ -87,7 +87,7 @@ def run(
     sites = splice(edits, report=report)
     for entry in imports:
         entry.version = goal.opset
-    removed = remove_imports(model, goal.without_domains)
+    removed = remove_imports(model, goal.without_domains) if goal.without_domains else ()
     plan = replace(plan, fitted=removed, notes=(*removed, *plan.notes), unmended=unmended)
     model.ir_version = new_ir(model, source, settings.ir_version, opset, goal.opset)
     if goal.runtime is not None:
