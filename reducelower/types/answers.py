@@ -56,28 +56,35 @@ class NodeRecord:
 
 
 class ValueRecord:
-    """The answers about a value. It does not refer to the graph, which would keep the weights until garbage collection.
+    """The answers about a value.
 
     Attributes:
+        home: the graph that defines it.
+        name: its name there.
         held: what the graph knows about it without any node; None if nothing.
         made: the node that computes it; None if no node does.
         place: its position among the outputs of that node.
         answers: the answers so far, by question.
     """
 
-    __slots__ = ("_stated", "answers", "held", "made", "place")
+    __slots__ = ("_stated", "answers", "held", "home", "made", "name", "place")
 
-    def __init__(self, held: Held | None = None, made: NodeRecord | None = None, place: int = 0) -> None:
+    def __init__(
+        self, home: Graph, name: str, held: Held | None, made: NodeRecord | None = None, place: int = 0
+    ) -> None:
         self._stated: StatedType | None = None
+        self.home = home
+        self.name = name
         self.held = held
         self.made = made
         self.place = place
         self.answers: dict[Question, Any] = held.type if isinstance(held, Constant) else {}
 
-    def stated(self, home: Graph, name: str) -> StatedType:
-        """The type that its graph states for it, under its name there."""
+    @property
+    def stated(self) -> StatedType:
+        """The type that its graph states for it."""
         if self._stated is None:
-            self._stated = home.stated_type(name)
+            self._stated = self.home.stated_type(self.name)
         return self._stated
 
 
@@ -86,50 +93,53 @@ class Answers:
 
     Attributes:
         ask: answers a question about a value of a graph or of an enclosing one.
+        answer: answers a question about a value.
         atoms: numbers new atoms.
     """
 
     ask: Callable[[Graph, Question, str], Any]
+    answer: Callable[[Question, ValueRecord], Any]
 
     def __init__(self, atoms: Atoms) -> None:
         self.atoms = atoms
         self._inference = NodeInference()
 
-    def work_out(self, question: Question, home: Graph, name: str, value: ValueRecord) -> Any:
-        """The answer to a question about a value of a graph."""
+    def work_out(self, question: Question, value: ValueRecord) -> Any:
+        """The answer to a question about a value."""
         if value.held is None or question == "constant":
-            answer = getattr(self, f"_{question}")(home, name, value)
+            answer = getattr(self, f"_{question}")(value)
         else:
-            answer = value.held.answer(question, partial(_if_readable, home, name))
+            answer = value.held.answer(question, partial(_if_readable, value))
         if answer is None or question != "shape":
             return answer
-        place = home.place  # each unknown size becomes an atom
-        return tuple([self.atoms((place, name, axis)) if size is None else size for axis, size in enumerate(answer)])
+        place = value.home.place, value.name  # each unknown size becomes an atom
+        return tuple([self.atoms((*place, axis)) if size is None else size for axis, size in enumerate(answer)])
 
-    def _followed(self, question: Question, home: Graph, name: str, value: ValueRecord) -> Any:
+    def _followed(self, question: Question, value: ValueRecord) -> Any:
         """The answer for a value that enters a graph from outside, or leaves one; of no other value is one known."""
-        if value.made is not None and value.made.inside == ():
-            return UNKNOWN[question]
-        sources = sources_outside(home, name) if value.made is None else self._sources_inside(value, home)
-        return in_common(question, sources, self.ask)
+        made = value.made
+        if made is None:
+            return in_common(question, sources_outside(value.home, value.name), self.ask)
+        return UNKNOWN[question] if made.inside == () else in_common(question, self._inside(made, value), self.ask)
 
-    def _element_type(self, home: Graph, name: str, value: ValueRecord) -> int:
-        stated = value.stated(home, name)
+    def _element_type(self, value: ValueRecord) -> int:
+        stated, made = value.stated, value.made
         if stated.element_type or stated.container:
             return stated.element_type
-        element_type: int = self._followed("element_type", home, name, value)
-        if value.made is not None and not element_type:
-            element_type = self._type_of_output(value, home) or self._inferred(value, home).element_type
-        return element_type or element_type_by_readers(home, name, partial(self.ask, home, "element_type"))
+        element_type: int = self._followed("element_type", value)
+        if made is not None and not element_type:
+            element_type = self._type_of_output(made, value) or self._inferred(made, value).element_type
+        of_other = partial(self.ask, value.home, "element_type")
+        return element_type or element_type_by_readers(value.home, value.name, of_other)
 
-    def _type_of_output(self, value: ValueRecord, home: Graph) -> int:
+    def _type_of_output(self, made: NodeRecord, value: ValueRecord) -> int:
         """The element type by the schema of the operator, or by the tables of operators that have none."""
-        assert value.made is not None
-        node, version = value.made.node, home.version(value.made.domain)
+        node, home = made.node, value.home
+        version = home.version(made.domain)
         if version is None:
             return 0
         answer = output_element_type(node, value.place, version)
-        if not answer and (output := listed(node.op_type, value.made.domain, value.place, home.opset)) is not None:
+        if not answer and (output := listed(node.op_type, made.domain, value.place, home.opset)) is not None:
             answer = list(filter(None, node.input[output.like : output.like + 1])) or output.element_type
         return answer if isinstance(answer, int) else self._shared_type(answer, home)
 
@@ -141,69 +151,77 @@ class Answers:
                 return constant.element_type
         return next(filter(None, (self.ask(home, "element_type", name) for name in names)), 0)
 
-    def _container(self, home: Graph, name: str, value: ValueRecord) -> bytes:
+    def _container(self, value: ValueRecord) -> bytes:
         """The type of a sequence or of an optional value, serialized; empty for a tensor."""
-        container: bytes = value.stated(home, name).container or self._followed("container", home, name, value)
-        return container if container or value.made is None else self._inferred(value, home).container
+        container: bytes = value.stated.container or self._followed("container", value)
+        return container if container or value.made is None else self._inferred(value.made, value).container
 
-    def _rank(self, home: Graph, name: str, value: ValueRecord) -> int | None:
-        rank, shape = None, value.answers.get("shape")
-        if shape is None:
-            rank = self._followed("rank", home, name, value)
+    def _rank(self, value: ValueRecord) -> int | None:
+        if "shape" not in value.answers:
+            rank: int | None = self._followed("rank", value)
             if rank is None and value.made is not None:
-                rank = self._rank_of_output(value, home)
-            if rank is None:
-                shape = self.ask(home, "shape", name)
-        return rank if shape is None else len(shape)
+                rank = self._rank_of_output(value.made, value)
+            if rank is not None:
+                return rank
+        shape = self.answer("shape", value)
+        return None if shape is None else len(shape)
 
-    def _rank_of_output(self, value: ValueRecord, home: Graph) -> int | None:
+    def _rank_of_output(self, made: NodeRecord, value: ValueRecord) -> int | None:
         """The rank of an output by the tables of ranks."""
-        made = value.made
-        assert made is not None
+        home = value.home
         version = home.version(made.domain)
         rule = None if version is None else rank_rule(made.node.op_type, made.domain, value.place, home.opset)
         rank = self._by_rule(rule, made, home)
         return rank if rank is not None and 0 <= rank <= LARGEST_RANK else None
 
-    def _shape(self, home: Graph, name: str, value: ValueRecord) -> Shape | None:
+    def _shape(self, value: ValueRecord) -> Shape | None:
         """The shape, with None for unknown sizes."""
-        stated = value.stated(home, name).sizes
-        shape: Shape | None = self._followed("shape", home, name, value)
+        stated = value.stated.sizes
+        shape: Shape | None = self._followed("shape", value)
         if shape is None and value.made is not None:
-            shape = self._shape_of_output(value, home)
-        if stated is None:
-            return shape
-        if shape is not None and None not in shape:
+            shape = self._shape_of_output(value.made, value)
+        if stated is None or (shape is not None and None not in shape):
             return shape
         sizes = tuple(self.atoms(size) if isinstance(size, str) else size for size in stated)
         if shape is None or len(sizes) != len(shape):
             return sizes if shape is None else shape
         return tuple(other if size is None else size for size, other in zip(shape, sizes, strict=True))
 
-    def _elements(self, home: Graph, name: str, value: ValueRecord) -> Elements | None:
-        if value.stated(home, name).element_type not in (0, *COUNTING):
+    def _shape_of_output(self, made: NodeRecord, value: ValueRecord) -> Shape | None:
+        operator = made.node.op_type
+        has_rule = not made.domain and (value.place == 0 or operator in ALIKE)
+        shape = self._by_rule(SHAPES.get(operator), made, value.home) if has_rule else None
+        if shape is None:
+            shape = self._inferred(made, value).shape
+        if shape is None and (rank := self._rank_of_output(made, value)) is not None:
+            shape = (None,) * rank
+        return shape
+
+    def _elements(self, value: ValueRecord) -> Elements | None:
+        if value.stated.element_type not in (0, *COUNTING):
             return None
-        elements: Elements | None = self._followed("elements", home, name, value)
+        elements: Elements | None = self._followed("elements", value)
         made = value.made
         if elements is None and made is not None and value.place == 0 and not made.domain:
-            elements = self._by_rule(ELEMENTS.get(made.node.op_type), made, home)
+            elements = self._by_rule(ELEMENTS.get(made.node.op_type), made, value.home)
         return elements
 
-    def _data(self, home: Graph, name: str, value: ValueRecord) -> bytes:
+    def _data(self, value: ValueRecord) -> bytes:
         """A vector of numbers, serialized; empty for any other value."""
-        element_type, rank = self.ask(home, "element_type", name), self.ask(home, "rank", name)
+        element_type, rank = self.answer("element_type", value), self.answer("rank", value)
         may_count = element_type in COUNTING and rank is not None and rank < 2
-        counted = self._sizes_as_constant(home, name) if may_count else None
+        counted = self._sizes_as_constant(value) if may_count else None
         return b"" if counted is None else numpy_helper.from_array(counted).SerializeToString()
 
-    def _constant(self, home: Graph, name: str, value: ValueRecord) -> Array | None:
+    def _constant(self, value: ValueRecord) -> Array | None:
         """The value of a constant of the graph, or one computed from constants and known sizes."""
-        constant, made = home.value(name), value.made
+        home, made = value.home, value.made
+        constant = home.value(value.name)
         if constant is not None or made is None or made.domain:
             return constant
         node = made.node
         if node.op_type in ("Shape", "Size"):
-            return self._sizes_as_constant(home, name)
+            return self._sizes_as_constant(value)
         inputs: list[Array | None] = []
         for at, operand in enumerate(node.input if is_computable(node) else ()):
             if operand and node.op_type == "CastLike" and at == 1:  # only its type matters
@@ -212,24 +230,22 @@ class Answers:
             else:
                 constant = self.ask(home, "constant", operand) if operand else None
             if operand and constant is None:
-                return self._sizes_as_constant(home, name) if node.op_type in SELECTING else None
+                return self._sizes_as_constant(value) if node.op_type in SELECTING else None
             inputs.append(constant)
         return evaluated(node, inputs, home.opset, value.place) if is_computable(node) else None
 
-    def _sizes_as_constant(self, home: Graph, name: str) -> Array | None:
+    def _sizes_as_constant(self, value: ValueRecord) -> Array | None:
         """The value of a small vector of sizes, if all of them are known numbers."""
-        elements = self.ask(home, "elements", name)
+        elements = self.answer("elements", value)
         if Known(elements=elements).numbers is None:
             return None  # without asking for its shape and element type
-        return Known(self.ask(home, "element_type", name), self.ask(home, "shape", name), elements).counted
+        return Known(self.answer("element_type", value), self.answer("shape", value), elements).counted
 
     # From the inputs of a node to its outputs
 
-    def _sources_inside(self, value: ValueRecord, home: Graph) -> Sequence[Source]:
+    def _inside(self, made: NodeRecord, value: ValueRecord) -> Sequence[Source]:
         """The inner values that become an output of an If, a Loop, a Scan or a call of a function."""
-        made = value.made
-        assert made is not None
-        node = made.node
+        node, home = made.node, value.home
         if made.inside is None:
             made.inside = home.inside(node) if is_followed(node, home) else ()
         if not made.inside:
@@ -242,28 +258,14 @@ class Answers:
     def _by_rule(self, rule: Callable[[Call], _Fact] | None, made: NodeRecord, home: Graph) -> _Fact | None:
         """The result of a rule; None if something it needs is unknown. In a broken model anything may be."""
         try:
-            # New for each rule: a kept one would hold the graph and its weights until garbage collection.
+            # New for each rule: a kept one would hold the resolver and its weights until garbage collection.
             return None if rule is None else rule(Call(made.node, partial(self.ask, home), self.atoms))
         except (UnknownError, RefusedError, IndexError, TypeError, ValueError):
             return None
 
-    def _shape_of_output(self, value: ValueRecord, home: Graph) -> Shape | None:
-        made = value.made
-        assert made is not None
-        operator = made.node.op_type
-        has_rule = not made.domain and (value.place == 0 or operator in ALIKE)
-        shape = self._by_rule(SHAPES.get(operator), made, home) if has_rule else None
-        if shape is None:
-            shape = self._inferred(value, home).shape
-        if shape is None:
-            rank = self._rank_of_output(value, home)
-            shape = None if rank is None else (None,) * rank
-        return shape
-
-    def _inferred(self, value: ValueRecord, home: Graph) -> Facts:
+    def _inferred(self, made: NodeRecord, value: ValueRecord) -> Facts:
         """The facts about a value that onnx's inference of its node returns."""
-        made = value.made
-        assert made is not None
+        home = value.home
         version = home.version(made.domain)
         if version is None or not can_infer(made.node, made.domain, version):
             return NOTHING
@@ -280,8 +282,8 @@ class Answers:
         return Facts(element_type, self.ask(graph, "shape", name), b"", self.ask(graph, "data", name))
 
 
-def _if_readable(graph: Graph, name: str) -> Array | None:
+def _if_readable(value: ValueRecord) -> Array | None:
     try:
-        return graph.value(name)
+        return value.home.value(value.name)
     except RefusedError:  # a node that needs the value is refused
         return None

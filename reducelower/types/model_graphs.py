@@ -52,9 +52,10 @@ class Inference:
         self._graphs[graph.key] = graph
 
     def clear(self) -> None:
-        """Forget all graphs: they refer back here, and the cycle would keep the weights until garbage collection."""
+        """Forget graphs and answers: they refer back here, and the cycle would keep them until garbage collection."""
         self._graphs.clear()
         self._bound.clear()
+        self.__dict__.pop("resolver", None)
 
     def parts(
         self, key: GraphKey

@@ -31,9 +31,9 @@ _OPEN = object()
 class _FirstError(Exception):
     """Another question has to be answered first."""
 
-    def __init__(self, question: Question, home: Graph, name: str, value: ValueRecord) -> None:
+    def __init__(self, question: Question, value: ValueRecord) -> None:
         super().__init__()
-        self.wanted = question, home, name, value
+        self.wanted = question, value
 
 
 class Resolver(Answers):
@@ -74,11 +74,11 @@ class Resolver(Answers):
         place, node = home.place, home.producer(name)
         held = home.held(name) if node is None or node.op_type == "Constant" else None
         if held is not None or node is None:
-            self._values[place, name] = ValueRecord(held)
+            self._values[place, name] = ValueRecord(home, name, held)
         else:
             made = NodeRecord(node)
             for at, output in enumerate(node.output):
-                self._values[place, output] = ValueRecord(None, made, at)
+                self._values[place, output] = ValueRecord(home, output, None, made, at)
         return self._values[place, name]
 
     def ask(self, graph: Graph, question: Question, name: str) -> Any:
@@ -86,41 +86,45 @@ class Resolver(Answers):
         home = graph if graph.around is None else graph.home(name)
         value = self._values.get((home.place, name)) or self._add_record(home, name)
         answer = value.answers.get(question, _OPEN)
+        return self.answer(question, value) if answer is _OPEN else answer
+
+    def answer(self, question: Question, value: ValueRecord) -> Any:
+        """See `Answers.answer`."""
+        answer = value.answers.get(question, _OPEN)
         if answer is not _OPEN:
             return answer
         if self._depth:
-            return self._answer(question, home, name, value)
+            return self._worked_out(question, value)
         try:
-            return self._answer(question, home, name, value)
+            return self._worked_out(question, value)
         except _FirstError as first:
-            return self._answer_in_turn([(question, home, name, value), first.wanted])
+            return self._answer_in_turn([(question, value), first.wanted])
 
-    def _answer_in_turn(self, waiting: list[tuple[Question, Graph, str, ValueRecord]]) -> Any:
+    def _answer_in_turn(self, waiting: list[tuple[Question, ValueRecord]]) -> Any:
         """Answer with an explicit stack, since the graph may be deeper than Python's recursion limit."""
-        begun = {(question, value) for question, _, _, value in waiting}
+        begun = set(waiting)
         while True:
             try:
-                answer = self._answer(*waiting[-1])
+                answer = self._worked_out(*waiting[-1])
             except _FirstError as first:
-                question, _, _, value = first.wanted
-                if (question, value) not in begun:
-                    begun.add((question, value))
+                if first.wanted not in begun:
+                    begun.add(first.wanted)
                     waiting.append(first.wanted)
                     continue
-                question, _, _, value = waiting[-1]
+                question, value = waiting[-1]
                 answer = value.answers[question] = UNKNOWN[question]  # it is in a cycle
             waiting.pop()
             if not waiting:
                 return answer
 
-    def _answer(self, question: Question, home: Graph, name: str, value: ValueRecord) -> Any:
+    def _worked_out(self, question: Question, value: ValueRecord) -> Any:
         if self._depth == _DEEPEST:
-            raise _FirstError(question, home, name, value)
+            raise _FirstError(question, value)
         answers = value.answers
         answers[question] = UNKNOWN[question]  # for a value in a cycle
         self._depth += 1
         try:
-            answers[question] = self.work_out(question, home, name, value)
+            answers[question] = self.work_out(question, value)
         except BaseException:
             del answers[question]
             raise
