@@ -8,7 +8,7 @@ are the graphs of a model. `inference` resolves all values at once.
 from reducelower.types.graphs import Graph, Held
 from reducelower.types.inference import contradiction, infer, infer_strictly, inference_of
 from reducelower.types.known import Known
-from reducelower.types.model_graphs import GraphKey, Inference, function_key
+from reducelower.types.model_graphs import GraphKey, Inference
 from reducelower.types.resolver import Resolver
 from reducelower.types.sizes import Atoms, Polynomial, Size
 
@@ -23,7 +23,6 @@ __all__ = [
     "Resolver",
     "Size",
     "contradiction",
-    "function_key",
     "infer",
     "infer_strictly",
     "inference_of",

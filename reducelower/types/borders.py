@@ -1,16 +1,13 @@
-"""How values enter subgraphs and functions, and leave them."""
+"""How values enter subgraphs, and leave them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 from onnx import NodeProto
 
-from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
-from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.types.graphs import Graph
 from reducelower.types.known import UNKNOWN, Question
@@ -43,20 +40,15 @@ class Source(NamedTuple):
 
 
 def is_followed(node: NodeProto, graph: Graph) -> bool:
-    """Whether the outputs of a node follow from its subgraphs, or from the function that it calls."""
-    if node.domain not in DEFAULT_DOMAINS:
-        return not any(True for _ in subgraphs(node))
-    if node.op_type not in HOLDERS or any(each.ref_attr_name for each in node.attribute):
+    """Whether the outputs of a node follow from its subgraphs."""
+    if node.op_type not in HOLDERS or node.domain not in DEFAULT_DOMAINS:
         return False
     return node.op_type != "Scan" or _is_followed_scan(node, graph)
 
 
 def _is_followed_scan(node: NodeProto, graph: Graph) -> bool:
     """A Scan of opset 8 has a batch axis, and a broken one may scan more inputs than it has."""
-    try:
-        scanned = value_of(node, "num_scan_inputs", 0)
-    except RefusedError:  # it refers to an attribute of the function, which differs from call to call
-        return False
+    scanned = value_of(node, "num_scan_inputs", 0)
     is_sound = isinstance(scanned, int) and 0 < scanned <= len(node.input)
     return is_sound and graph.opset >= _SCAN_WITHOUT_BATCH
 
@@ -67,20 +59,16 @@ def carried(node: NodeProto) -> int:
 
 
 def sources_outside(graph: Graph, name: str) -> Sequence[Source]:
-    """The outer values that become an input of a graph, one for each call of a function; none if unknown."""
-    by_call = [_handed(*call) for call in graph.calls(name)]
-    return list(chain.from_iterable(by_call)) if all(by_call) else ()
-
-
-def _handed(node: NodeProto, around: Graph, place: int) -> Sequence[Source]:
-    """The value that a Loop, a Scan or a call passes to an input of its body."""
+    """The outer value that a Loop or Scan passes to an input of its body; none if unknown."""
+    node, around, place = graph.node, graph.around, graph.inputs.get(name)
+    if node is None or around is None or place is None:
+        return ()
     is_given = place < len(node.input) and node.input[place] != ""
     if not is_given or not is_followed(node, around):
         return ()
-    is_own = node.domain in DEFAULT_DOMAINS
-    if is_own and node.op_type == "Loop":
+    if node.op_type == "Loop":
         return (Source(around, node.input[place], None),)  # it keeps its element type; its shape may change
-    if is_own and place >= carried(node):
+    if place >= carried(node):
         at = _scanned(node, "scan_input_axes", place)
         return (Source(around, node.input[place], -1, at),)
     return (Source(around, node.input[place]),)  # a state of a Scan keeps its shape
@@ -95,13 +83,13 @@ def _scanned(node: NodeProto, axes: str, place: int) -> int:
 def sources_inside(
     node: NodeProto, place: int, home: Graph, inside: Sequence[tuple[Graph, Sequence[str]]], taken: bool | None
 ) -> Sequence[Source]:
-    """The values inside a node's subgraphs, or inside the function that it calls, that become an output.
+    """The values inside a node's subgraphs that become an output.
 
     `taken` is the condition of an If, if it is known.
     """
     axes: int | None = 0
     at, along = 0, None
-    kind = node.op_type if node.domain in DEFAULT_DOMAINS else ""
+    kind = node.op_type
     if kind == "If" and taken is not None:
         branches = [each.name for each in node.attribute if each.HasField("g")]
         wanted = "then_branch" if taken else "else_branch"

@@ -1,4 +1,4 @@
-"""Graphs, subgraphs and function bodies as the resolver sees them."""
+"""Graphs as the resolver sees them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import count, repeat
 from operator import attrgetter
 from typing import Any, Protocol
 
-from onnx import FunctionProto, GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, ValueInfoProto
 
 from reducelower.model.constants import tensor_of
 from reducelower.model.graph import may_hold_graphs, read_by, read_outside_nodes, subgraphs
@@ -28,19 +28,17 @@ class Held(Protocol):
 
 
 class Graph:
-    """A graph or function body, whose message nobody edits meanwhile.
-
-    Names resolve as in ONNX: inner graphs see the values of enclosing graphs, functions see nothing outside.
+    """A graph, whose message nobody edits meanwhile. Inner graphs see the values of enclosing graphs.
 
     Attributes:
         holder: the message.
         around: the enclosing graph, if there is one.
-        node: the node that holds it, or calls it.
+        node: the node that holds it, if there is one.
     """
 
     def __init__(
         self,
-        holder: GraphProto | FunctionProto,
+        holder: GraphProto,
         around: Graph | None,
         node: NodeProto | None = None,
         imports: Sequence[OperatorSetIdProto] | None = None,
@@ -83,18 +81,17 @@ class Graph:
     @cached_property
     def inputs(self) -> Mapping[str, int]:
         """The positions of inputs by name."""
-        inputs: Sequence[str | ValueInfoProto] = self.holder.input
-        return {value if isinstance(value, str) else value.name: at for at, value in enumerate(inputs)}
+        return _places(self.holder.input)
 
     @cached_property
     def _initializers(self) -> Mapping[str, int]:
-        return _places(self.holder.initializer) if isinstance(self.holder, GraphProto) else {}
+        return _places(self.holder.initializer)
 
     @cached_property
     def _sparse(self) -> Mapping[str, TypeProto]:
         """The types of sparse initializers by name."""
         types = {}
-        for sparse in self.holder.sparse_initializer if isinstance(self.holder, GraphProto) else ():
+        for sparse in self.holder.sparse_initializer:
             of = sparse.values
             types[of.name] = tensor_type(TensorProto(data_type=of.data_type, dims=sparse.dims))
         return types
@@ -108,8 +105,6 @@ class Graph:
     def _outside_nodes(self) -> Mapping[str, TypeProto]:
         """The stated types of graph inputs, graph outputs and sparse initializers."""
         holder = self.holder
-        if not isinstance(holder, GraphProto):
-            return {}
         types = {
             value.name: value.type
             for value in (*holder.output, *holder.input)
@@ -124,7 +119,7 @@ class Graph:
 
     def home(self, name: str) -> Graph:
         """The graph that defines a value: this one or an enclosing one."""
-        if self.around is None or isinstance(self.holder, FunctionProto) or self.defines(name):
+        if self.around is None or self.defines(name):
             return self
         return self.around.home(name)
 
@@ -158,7 +153,7 @@ class Graph:
     def initializer(self, name: str) -> TensorProto | None:
         """The initializer of that name."""
         at = self._initializers.get(name)
-        return None if at is None or not isinstance(self.holder, GraphProto) else self.holder.initializer[at]
+        return None if at is None else self.holder.initializer[at]
 
     def constant_node(self, name: str) -> NodeProto | None:
         """The Constant node that yields a value; None if none does."""
@@ -205,14 +200,8 @@ class Graph:
         """The type that the graph states for a value."""
         return stated_type(self._stated(name))
 
-    def calls(self, name: str) -> Sequence[tuple[NodeProto, Graph, int]]:
-        """The nodes that pass a value to an input of this graph, each with its graph and the position of the input."""
-        if name not in self.inputs or self.around is None or self.node is None:
-            return ()
-        return [(self.node, self.around, self.inputs[name])]
-
     def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
-        """The subgraphs of a node, or the body of the function it calls, each with the names of its outputs."""
+        """The subgraphs of a node, each with the names of its outputs."""
         return [(Graph(graph, self, node), [value.name for value in graph.output]) for _, _, graph in subgraphs(node)]
 
 

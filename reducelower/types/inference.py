@@ -35,8 +35,6 @@ def inference_of(
     if element_types or ranks:
         message = skeleton(message, LARGEST_CONSTANT)
         declare(message.graph, element_types, ranks)
-        for function in message.functions:
-            declare(function, element_types, ranks)
     return Inference(message, freezes_defaults=freezes_defaults)
 
 
@@ -66,9 +64,7 @@ def contradiction(model: ModelProto, element_types: Mapping[str, int], ranks: Ma
 def infer(model: ModelProto) -> ModelProto:
     """State all inferable types in value_info of a model copy that is used only for its types; return the copy."""
     inference = Inference(model)
-    outside_functions = (key for key in inference.keys if not key or key[0] >= 0)
-    for graph, types in [(inference.graph(key).holder, inference.types(key)) for key in outside_functions]:
-        assert isinstance(graph, GraphProto)
+    for graph, types in [(inference.graph(key).holder, inference.types(key)) for key in inference.keys]:
         _state(graph, types)
     return model
 

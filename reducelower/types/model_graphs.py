@@ -1,13 +1,12 @@
-"""The graphs, subgraphs and function bodies of one model by their keys, and the types of their values."""
+"""The graphs of one model by their keys, and the types of their values; local functions are not looked into."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TypeProto
+from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TypeProto
 
-from reducelower.model.calls import attributes_of_call, bind, called_function, function_id, functions_of
 from reducelower.model.graph import may_hold_graphs, subgraphs
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS
@@ -16,33 +15,23 @@ from reducelower.types.graphs import Graph, Held
 from reducelower.types.known import Known
 from reducelower.types.resolver import Resolver
 
-__all__ = ["GraphKey", "Inference", "KeyedGraph", "function_key"]
+__all__ = ["GraphKey", "Inference", "KeyedGraph"]
 
 GraphKey = tuple[int, ...]
-"""Positions of node and subgraph from the main graph inward; for graphs in function n it starts with -1 - n."""
-
-_DEEPEST_CALL = 64
-"""The most nested calls that are followed; only invalid models have recursive functions."""
-
-
-def function_key(number: int) -> GraphKey:
-    """The key of a function body, by the position of the function in the model."""
-    return (-1 - number,)
+"""Positions of node and subgraph from the main graph inward."""
 
 
 class Inference:
-    """The graphs of one model by their keys, and the types of its values; in functions, those that all calls share."""
+    """The graphs of one model by their keys, and the types of its values."""
 
     def __init__(self, model: ModelProto, *, freezes_defaults: bool = False) -> None:
         """Take a model, and whether defaults of inputs are constants."""
         self.has_open_defaults = model.ir_version >= DEFAULTS_SINCE and not freezes_defaults
         self._model = model
-        self._functions = functions_of(model) if model.functions else {}
         self._graphs: dict[GraphKey, KeyedGraph] = {}
-        self._bound: dict[tuple[Hashable, str], _Call] = {}
 
     def graph(self, key: GraphKey) -> KeyedGraph:
-        """The graph or function body at a key."""
+        """The graph at a key."""
         if key not in self._graphs:
             self._graphs[key] = KeyedGraph(self, key)
         return self._graphs[key]
@@ -54,48 +43,22 @@ class Inference:
     def clear(self) -> None:
         """Forget graphs and answers: they refer back here, and the cycle would keep them until garbage collection."""
         self._graphs.clear()
-        self._bound.clear()
         self.__dict__.pop("resolver", None)
 
     def parts(
         self, key: GraphKey
-    ) -> tuple[GraphProto | FunctionProto, Graph | None, NodeProto | None, Sequence[OperatorSetIdProto] | None]:
+    ) -> tuple[GraphProto, Graph | None, NodeProto | None, Sequence[OperatorSetIdProto] | None]:
         """The message at a key, the enclosing graph and node, and the imports."""
-        if len(key) < 2:
-            owner = self._model.functions[-1 - key[0]] if key else self._model
-            holder = owner if isinstance(owner, FunctionProto) else owner.graph
-            return holder, None, None, owner.opset_import
+        if not key:
+            return self._model.graph, None, None, self._model.opset_import
         around = self.graph(key[:-2])
         node = around.holder.node[key[-2]]
         return next(graph for number, _, graph in subgraphs(node) if number == key[-1]), around, node, None
 
-    def called(self, node: NodeProto, around: Graph) -> list[tuple[Graph, Sequence[str]]]:
-        """The body of the function that a node calls, with the names of its outputs; empty if it calls none."""
-        function = self._functions.get(called_function(node))
-        depth = around.depth + 1 if isinstance(around, _Call) else 0
-        if function is None or not node.output or depth > _DEEPEST_CALL:
-            return []
-        key = around.place, next(filter(None, node.output), "")
-        if key not in self._bound:
-            self._bound[key] = _Call(self, function, around, node, depth)
-        return [(self._bound[key], list(function.output))]
-
-    @cached_property
-    def calls(self) -> Mapping[int, Sequence[tuple[GraphKey, NodeProto]]]:
-        """The calls of each function, by its number: the key of the graph, and the node."""
-        found: dict[int, list[tuple[GraphKey, NodeProto]]] = {}
-        positions = {function_id(function): number for number, function in enumerate(self._model.functions)}
-        for key in self.keys:
-            for node in self.graph(key).holder.node:
-                number = positions.get(called_function(node))
-                if number is not None:
-                    found.setdefault(number, []).append((key, node))
-        return found
-
     @cached_property
     def keys(self) -> Sequence[GraphKey]:
-        """The keys of all graphs and function bodies, outer ones first."""
-        keys: list[GraphKey] = [(), *(function_key(number) for number in range(len(self._model.functions)))]
+        """The keys of all graphs, outer ones first."""
+        keys: list[GraphKey] = [()]
         for key in keys:  # grows while it is iterated
             for index, node in enumerate(self.graph(key).holder.node):
                 if may_hold_graphs(node):
@@ -166,17 +129,8 @@ class KeyedGraph(Graph):
         """See `Graph.value`; defaults that callers may override are not constants."""
         return None if self._is_default(name) else super().value(name)
 
-    def calls(self, name: str) -> Sequence[tuple[NodeProto, Graph, int]]:
-        """See `Graph.calls`; for an input of a function, all of its calls."""
-        if len(self.key) != 1 or name not in self.inputs:
-            return super().calls(name)
-        calls = self._model.calls.get(-1 - self.key[0], ())
-        return [(node, self._model.graph(key), self.inputs[name]) for key, node in calls]
-
     def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
-        """The subgraphs of a node, or the body of the function it calls, each with the names of its outputs."""
-        if called := self._model.called(node, self):
-            return called
+        """See `Graph.inside`."""
         index = next((at for at in map(self.positions.get, node.output) if at is not None), None)
         if index is None:
             return ()
@@ -185,18 +139,3 @@ class KeyedGraph(Graph):
             for number, _, graph in subgraphs(self.holder.node[index])
         ]
         return [(view, [value.name for value in graph.output]) for view, graph in inner]
-
-
-class _Call(Graph):
-    """The body of a function in one call, with the attributes and inputs of that call."""
-
-    def __init__(self, model: Inference, function: FunctionProto, around: Graph, call: NodeProto, depth: int) -> None:
-        bound = FunctionProto()
-        bound.CopyFrom(function)
-        bind(bound.node, attributes_of_call(function, call))
-        super().__init__(bound, around, call, function.opset_import)
-        self._model = model
-        self.depth = depth
-
-    def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
-        return self._model.called(node, self) or super().inside(node)

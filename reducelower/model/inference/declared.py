@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from onnx import FunctionProto, GraphProto, ModelProto, TypeProto
+from onnx import GraphProto, ModelProto, TypeProto
 
-from reducelower.model.graph import bodies, subgraphs
+from reducelower.model.graph import graphs, subgraphs
 
 __all__ = ["declare", "names_in"]
 
 
-def declare(holder: GraphProto | FunctionProto, element_types: Mapping[str, int], ranks: Mapping[str, int]) -> None:
-    """State the declared types in a graph or function and its subgraphs, so that inference starts from them."""
+def declare(holder: GraphProto, element_types: Mapping[str, int], ranks: Mapping[str, int]) -> None:
+    """State the declared types in a graph and its subgraphs, so that inference starts from them."""
     if not element_types and not ranks:
         return
-    ends = (*holder.output, *holder.input) if isinstance(holder, GraphProto) else ()
-    stated = {value.name: value for value in (*holder.value_info, *ends)}
+    stated = {value.name: value for value in (*holder.value_info, *holder.output, *holder.input)}
     for name in sorted((element_types.keys() | ranks.keys()) & set(_defined_in(holder))):
         value = stated[name] if name in stated else holder.value_info.add(name=name)
         _complete(value.type, element_types.get(name), ranks.get(name))
@@ -38,15 +37,12 @@ def _complete(stated: TypeProto, element_type: int | None, rank: int | None) -> 
 
 
 def names_in(model: ModelProto) -> set[str]:
-    """All value names in the graphs and functions of a model."""
-    return {name for _, holder in bodies(model) for name in _defined_in(holder)}
+    """All value names in the graphs of a model."""
+    return {name for _, graph in graphs(model) for name in _defined_in(graph)}
 
 
-def _defined_in(holder: GraphProto | FunctionProto) -> Iterator[str]:
-    if isinstance(holder, GraphProto):
-        yield from (value.name for value in holder.input)
-        yield from (tensor.name for tensor in holder.initializer)
-    else:
-        yield from holder.input
+def _defined_in(holder: GraphProto) -> Iterator[str]:
+    yield from (value.name for value in holder.input)
+    yield from (tensor.name for tensor in holder.initializer)
     for node in holder.node:
         yield from node.output

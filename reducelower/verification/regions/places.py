@@ -45,9 +45,7 @@ class Place:
     @property
     def holder(self) -> GraphProto:
         """The graph itself."""
-        holder = self._graph.holder
-        assert isinstance(holder, GraphProto)
-        return holder
+        return self._graph.holder
 
     @cached_property
     def opsets(self) -> dict[str, int]:
