@@ -1,18 +1,16 @@
-"""Calls of model-local functions: which are called, with which attributes, and their nodes in place of the calls."""
+"""Calls of local functions, and the nodes of functions in place of their calls."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, inliner
+from onnx import FunctionProto, ModelProto, NodeProto, inliner
 
 from reducelower.model.graph import all_nodes, walk
 
 __all__ = [
     "FunctionId",
-    "attributes_of_call",
-    "bind",
     "called_function",
     "function_id",
     "functions_of",
@@ -51,26 +49,6 @@ def reached(
                 called_ones[called] = functions[called]
                 pending.append(functions[called].node)
     return called_ones
-
-
-def attributes_of_call(function: FunctionProto, call: NodeProto) -> dict[str, AttributeProto]:
-    """The attributes of a function in one call: those of the call, and defaults for the ones it omits."""
-    return {attribute.name: attribute for attribute in (*function.attribute_proto, *call.attribute)}
-
-
-def bind(nodes: Iterable[NodeProto], attributes: Mapping[str, AttributeProto]) -> None:
-    """Replace references to function attributes by these attributes; remove references to all others."""
-    for node in walk(nodes):
-        for index in reversed(range(len(node.attribute))):
-            attribute = node.attribute[index]
-            if attribute.ref_attr_name:
-                value = attributes.get(attribute.ref_attr_name)
-                name = attribute.name
-                if value is None:
-                    del node.attribute[index]
-                else:
-                    attribute.CopyFrom(value)
-                    attribute.name = name
 
 
 def inline(model: ModelProto) -> None:

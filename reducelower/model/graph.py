@@ -124,11 +124,8 @@ def nodes_needed(nodes: Sequence[NodeProto], wanted: Iterable[str]) -> list[Node
     return kept[::-1]
 
 
-def read_outside_nodes(holder: GraphProto | FunctionProto) -> Iterator[str]:
-    """The names that the outputs or quantization annotations of a graph or function body read."""
-    if isinstance(holder, FunctionProto):
-        yield from holder.output
-        return
+def read_outside_nodes(holder: GraphProto) -> Iterator[str]:
+    """The names that the outputs or quantization annotations of a graph read."""
     yield from (value.name for value in holder.output)
     for annotation in holder.quantization_annotation:
         yield annotation.tensor_name

@@ -45,8 +45,8 @@ _COMPUTABLE = frozenset(
 
 
 def is_computable(node: NodeProto) -> bool:
-    """Whether a node can be folded: by its operator, and because it is the same in each call of its function."""
-    return node.op_type in _COMPUTABLE and not any(attribute.ref_attr_name for attribute in node.attribute)
+    """Whether a node can be folded, by its operator."""
+    return node.op_type in _COMPUTABLE
 
 
 def _is_small(node: NodeProto, inputs: list[Array | None]) -> bool:

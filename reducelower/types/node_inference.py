@@ -46,7 +46,7 @@ def can_infer(node: NodeProto, domain: str, version: int) -> bool:
     """Whether onnx's inference can infer the outputs of a node at that version of its domain."""
     if node.op_type in _INFERRED_WRONGLY or may_crash(node, node.input):
         return False
-    if any(each.ref_attr_name or each.HasField("g") for each in node.attribute):
+    if any(each.HasField("g") for each in node.attribute):
         return False
     return schema_in_force(node.op_type, version, domain) is not None
 
