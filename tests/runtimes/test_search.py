@@ -8,7 +8,7 @@ import pstats
 
 import numpy as np
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto, helper
 
 from reducelower import ConversionError, Plan, Refusal, Target, check, legalize
 from reducelower.conformance.case import Case
@@ -57,8 +57,8 @@ def test_the_newest_ir_version_a_runtime_reads_is_kept_to() -> None:
     old = runtime(head=HEAD + "ir_version = 7\n")
     fitted = legalize(source, Target(runtime=old)).model
     assert fitted.ir_version == 7
-    source.functions.add(name="f", domain="own").opset_import.add(domain="", version=13)
-    source.opset_import.add(domain="own", version=1)
+    optional = helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [3]))
+    source.graph.value_info.add(name="more").type.CopyFrom(optional)
     with pytest.raises(
         ConversionError, match="reads IR versions up to 7, and the model uses what came with IR version 8"
     ):
