@@ -24,7 +24,7 @@ from reducelower.legalization.quantized_pairs import may_be_expanded, with_quant
 from reducelower.legalization.sharing import EqualTables, share
 from reducelower.legalization.tidying import tidied
 from reducelower.model.document import Document
-from reducelower.model.graph import inner_path, subgraphs
+from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.written_for import may_be_of_another_opset, written_for
 from reducelower.options import Target
@@ -130,7 +130,8 @@ class GraphPass:
             holds_graphs = next(subgraphs(node), None) is not None
             settle = self._way(node, scope, holds_graphs=holds_graphs)
             if holds_graphs:
-                self._walk_inside(edit, index)
+                for inner in scope.edited_inside(index):
+                    self._walk(inner)
                 if settle is not None:
                     self._work_out_holder(edit, index, settle)
             elif settle is not None:
@@ -193,14 +194,6 @@ class GraphPass:
             raise RuleError(fill(error.reason, read.real_names()), error.path, error.line) from None
         self._memo.learn(stage, edit.scope, read, scope, outcome)
         self._memo.put(outcome, edit, index, read)
-
-    def _walk_inside(self, edit: Edit, index: int) -> None:
-        """Legalize the subgraphs of a node."""
-        graph, node = edit.scope, edit.scope.node_list[index]
-        for number, attribute, inner in subgraphs(node):
-            path = inner_path(graph.path, node, index, attribute)
-            key = (*graph.key, index, number)
-            self._walk(GraphScope(self.ground, inner, graph.opset, path, key=key))
 
     def _work_out_holder(self, edit: Edit, index: int, settle: _Settle) -> None:
         """Legalize a node with subgraphs, which uses the names of the model, and apply the result."""

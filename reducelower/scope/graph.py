@@ -5,7 +5,7 @@ This is the engine's own view, with the names of the model. Rules do not see it;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +14,7 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
 from reducelower.model.columns import NodeColumns
+from reducelower.model.graph import inner_path, subgraphs
 from reducelower.model.nodelist import NodeList
 from reducelower.model.numbers import value_key
 from reducelower.model.value_info import state, stated_type, tensor_type
@@ -87,6 +88,13 @@ class GraphScope(GraphView):
         around = self.around
         assert isinstance(around, GraphScope)
         return around.home(name)
+
+    def edited_inside(self, index: int) -> Iterator[GraphScope]:
+        """The scopes of a node's subgraphs, which may be edited then."""
+        node = self.node_list[index]
+        for number, attribute, graph in subgraphs(node):
+            path = inner_path(self.path, node, index, attribute)
+            yield GraphScope(self.ground, graph, self.opset, path, key=(*self.key, index, number))
 
     def constant_node(self, name: str) -> NodeProto | None:
         """The Constant node that yields a value; None if none does."""

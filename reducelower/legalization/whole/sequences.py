@@ -8,36 +8,31 @@ Sources: the pages of SplitToSequence (11), SequenceAt (11), ConcatFromSequence 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import accumulate
-from math import prod
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import ModelProto, NodeProto
 from onnx.numpy_helper import from_array
 
 from reducelower.files import DataFolder
+from reducelower.legalization.dead_code import remove_unused
+from reducelower.legalization.edits import opened, splice
+from reducelower.legalization.run import ground_of
 from reducelower.legalization.whole import Changed
 from reducelower.model.attributes import copy_marks, make_node, value_of
-from reducelower.model.constants import tensor_of
 from reducelower.model.document import Document
-from reducelower.model.graph import all_nodes, read_outside_nodes
-from reducelower.model.graph import graphs as graphs_of
-from reducelower.model.names import Names
-from reducelower.model.numbers import value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
+from reducelower.options import Settings, Target
+from reducelower.scope.graph import GraphScope
 
 __all__ = ["replace_by_tensors", "without_sequences"]
 
 _SINCE = 11
 """The opset version that introduced sequences."""
-
-_MOST_PARTS = 1024
-"""Constants with more elements are ignored."""
 
 _MAKERS = frozenset(
     {"Identity", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}
@@ -80,62 +75,47 @@ def replace_by_tensors(model: ModelProto) -> frozenset[str]:
 
 class _SequenceRemover:
     def __init__(self, model: ModelProto) -> None:
-        self._model = model
-        self._names = Names(Document.of_message(model))
         self._opset = opset_of(model)
-        self._constants: dict[str, np.ndarray] = {}
-        self._known: dict[str, _Sequence] = {}
+        source = Document.of_message(deepcopy(model))
+        self._ground = ground_of(model, source, Target(self._opset), Settings())
+        self._edits = opened(self._ground, model, self._opset)
+        self._known: dict[tuple[GraphScope, str], _Sequence] = {}
         self._nodes: list[NodeProto] = []
 
     def run(self) -> frozenset[str]:
-        graphs = [graph for _, graph in graphs_of(self._model)]
-        for graph in graphs:
-            self._note_constants(graph)
-        # Two branches of an If may use the same name for different values.
-        defined = Counter(name for graph in graphs for node in graph.node for name in node.output)
-        for graph in graphs:
-            for node in graph.node:
+        for scope in (edit.scope for edit in self._edits):
+            for node in scope.holder.node:
                 is_maker = node.op_type in _MAKERS and node.domain in DEFAULT_DOMAINS
-                made = self._made(node) if is_maker and defined[node.output[0]] == 1 else None
+                made = self._made(node, scope) if is_maker else None
                 if made is not None:
-                    self._known[node.output[0]] = made
-        # Innermost graphs first, since nodes are copied together with their subgraphs.
-        for graph in reversed(graphs):
-            self._rewrite(graph)
-        reads = Counter(name for node in all_nodes(self._model) for name in node.input)
-        graphs = [graph for _, graph in graphs_of(self._model)]
-        reads.update(name for graph in graphs for name in read_outside_nodes(graph))
-        for graph in reversed(graphs):
-            self._remove_unread(graph, reads)
-        return frozenset(self._known)
+                    self._known[scope, node.output[0]] = made
+        for edit in self._edits:
+            for place, node in enumerate(edit.scope.holder.node):
+                if self._rewrite(node, edit.scope):
+                    edit.replaced[place] = self._nodes
+                    edit.drops_operands = True
+        remove_unused(self._edits)
+        splice(self._edits, report=False)
+        self._ground.clear_caches()
+        return frozenset(name for _, name in self._known)
 
-    def _note_constants(self, graph: GraphProto) -> None:
-        """Record constant positions and sizes; a name with two different values counts as unknown."""
-        fed = {value.name for value in graph.input}
-        stated = [(tensor.name, tensor) for tensor in graph.initializer if tensor.name not in fed]
-        nodes = (node for node in graph.node if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS)
-        stated += [(node.output[0], tensor) for node in nodes if (tensor := tensor_of(node)) is not None]
-        for name, tensor in stated:
-            if tensor.data_type in (TensorProto.INT32, TensorProto.INT64) and prod(tensor.dims) <= _MOST_PARTS:
-                numbers = value_of_tensor(tensor)
-                if numbers is None:
-                    continue
-                is_alike = name not in self._constants or np.array_equal(self._constants[name], numbers)
-                self._constants[name] = numbers if is_alike else np.zeros((0, 0))
+    def _content(self, scope: GraphScope, name: str) -> _Sequence | None:
+        """The known sequence of that name; None if there is none."""
+        return self._known.get((scope.home(name), name))
 
-    def _made(self, node: NodeProto) -> _Sequence | None:
+    def _made(self, node: NodeProto, scope: GraphScope) -> _Sequence | None:
         """The sequence that a node makes; None if unknown."""
         if node.op_type == "SplitToSequence":
-            return self._cut(node)
+            return _cut(node, scope)
         if node.op_type == "SequenceConstruct":
             return tuple(node.input)
         if node.op_type == "SequenceEmpty":
             return ()
-        contents = self._known.get(node.input[0])
+        contents = self._content(scope, node.input[0])
         if node.op_type == "Identity" or not isinstance(contents, tuple):
             return contents if node.op_type == "Identity" else None
         inserts = node.op_type == "SequenceInsert"
-        place = self._number(node, 2 if inserts else 1, len(contents) if inserts else -1)
+        place = _number(node, scope, 2 if inserts else 1, len(contents) if inserts else -1)
         if place is None:
             return None
         parts = list(contents)
@@ -145,50 +125,29 @@ class _SequenceRemover:
             del parts[place]
         return tuple(parts)
 
-    def _cut(self, node: NodeProto) -> _Sequence | None:
-        axis = int(value_of(node, "axis", 0))
-        if len(node.input) < 2 or not node.input[1]:
-            return _Cut(node.input[0], axis, None, bool(value_of(node, "keepdims", 1)))
-        sizes = self._constants.get(node.input[1])
-        if sizes is None or sizes.ndim != 1:
-            return None  # the number of equal parts is unknown
-        return _Cut(node.input[0], axis, (0, *accumulate(sizes.tolist())), True)
-
-    def _number(self, node: NodeProto, index: int, default: int) -> int | None:
-        """The constant value of an index input; None if it is computed."""
-        if len(node.input) <= index or not node.input[index]:
-            return default
-        value = self._constants.get(node.input[index])
-        return None if value is None or value.size != 1 else int(value.reshape(-1)[0])
-
     # Consumers
 
-    def _rewrite(self, graph: GraphProto) -> None:
-        """Rewrite the consumers of known sequences."""
-        nodes = list(graph.node)
-        del graph.node[:]
-        for node in nodes:
-            self._nodes = []
-            read = _READERS.get(node.op_type) if node.domain in DEFAULT_DOMAINS else None
-            content = self._known.get(node.input[0]) if read is not None and node.input else None
-            result = read(self, node, content) if read is not None and content is not None else None
-            if result is None:
-                self._nodes = [node]
-            else:
-                copy_marks(node, self._nodes[-1])
-                self._nodes[-1].output[0] = node.output[0]
-            graph.node.extend(self._nodes)
+    def _rewrite(self, node: NodeProto, scope: GraphScope) -> bool:
+        """Write what replaces a node if it reads a known sequence; return whether it does."""
+        self._nodes = []
+        read = _READERS.get(node.op_type) if node.domain in DEFAULT_DOMAINS else None
+        content = self._content(scope, node.input[0]) if read is not None and node.input else None
+        if read is None or content is None or read(self, node, scope, content) is None:
+            return False
+        copy_marks(node, self._nodes[-1])
+        self._nodes[-1].output[0] = node.output[0]
+        return True
 
     def _add(self, node: NodeProto, op_type: str, *inputs: str, **attributes: Any) -> str:
-        name = self._names.fresh(node.name or node.output[0], f"/{node.op_type}/{op_type.lower()}")
+        name = self._ground.names.fresh(node.name or node.output[0], f"/{node.op_type}/{op_type.lower()}")
         self._nodes.append(make_node(op_type, inputs, [name], **attributes))
         return name
 
     def _integers(self, node: NodeProto, value: Any) -> str:
         return self._add(node, "Constant", value=from_array(np.array(value, np.int64)))
 
-    def _at(self, node: NodeProto, content: _Sequence) -> str | None:
-        place = self._number(node, 1, 0)
+    def _at(self, node: NodeProto, scope: GraphScope, content: _Sequence) -> str | None:
+        place = _number(node, scope, 1, 0)
         if isinstance(content, tuple):
             is_there = place is not None and -len(content) <= place < len(content)
             return self._add(node, "Identity", content[place or 0]) if is_there else None
@@ -202,13 +161,13 @@ class _SequenceRemover:
         bounds = [self._integers(node, [bound]) for bound in (*spans[place], content.axis)]
         return self._add(node, "Slice", content.data, *bounds)
 
-    def _length(self, node: NodeProto, content: _Sequence) -> str | None:
+    def _length(self, node: NodeProto, scope: GraphScope, content: _Sequence) -> str | None:
         if isinstance(content, tuple) or content.bounds is not None:
             return self._integers(node, len(content) if isinstance(content, tuple) else len(content.bounds or ()) - 1)
         sizes = self._add(node, "Shape", content.data)
         return self._add(node, "Gather", sizes, self._integers(node, content.axis), axis=0)
 
-    def _joined(self, node: NodeProto, content: _Sequence) -> str | None:
+    def _joined(self, node: NodeProto, scope: GraphScope, content: _Sequence) -> str | None:
         axis, stacks = int(value_of(node, "axis")), bool(value_of(node, "new_axis", 0))
         if isinstance(content, _Cut):  # concatenated along the axis it was split on
             is_whole = axis == content.axis and stacks != content.keeps_axis
@@ -221,22 +180,27 @@ class _SequenceRemover:
             parts = tuple(self._add(node, "Unsqueeze", part, axes=[axis]) for part in parts)
         return self._add(node, "Concat", *parts, axis=axis) if parts else None
 
-    def _remove_unread(self, graph: GraphProto, reads: Counter[str]) -> None:
-        """Remove unused producers of sequences."""
-        kept = []
-        for node in reversed(graph.node):
-            if self._known.keys() & set(node.output) and not reads[node.output[0]]:
-                reads.subtract(node.input)
-            else:
-                kept.append(node)
-        gone = {value.name for value in graph.value_info} & self._known.keys() - {name for name in reads if reads[name]}
-        values = [value for value in graph.value_info if value.name not in gone]
-        del graph.node[:], graph.value_info[:]
-        graph.node.extend(reversed(kept))
-        graph.value_info.extend(values)
+
+def _cut(node: NodeProto, scope: GraphScope) -> _Sequence | None:
+    """The sequence that a SplitToSequence makes; None if the number of parts is unknown."""
+    axis = int(value_of(node, "axis", 0))
+    if len(node.input) < 2 or not node.input[1]:
+        return _Cut(node.input[0], axis, None, bool(value_of(node, "keepdims", 1)))
+    sizes = scope.constant(node.input[1])
+    if sizes is None or sizes.ndim != 1:
+        return None
+    return _Cut(node.input[0], axis, (0, *accumulate(sizes.tolist())), True)
 
 
-_READERS: Mapping[str, Callable[[_SequenceRemover, NodeProto, Any], str | None]] = {
+def _number(node: NodeProto, scope: GraphScope, index: int, default: int) -> int | None:
+    """The constant value of an index input; None if it is computed."""
+    if len(node.input) <= index or not node.input[index]:
+        return default
+    value = scope.constant(node.input[index])
+    return None if value is None or value.size != 1 else int(value.reshape(-1)[0])
+
+
+_READERS: Mapping[str, Callable[[_SequenceRemover, NodeProto, GraphScope, Any], str | None]] = {
     "ConcatFromSequence": _SequenceRemover._joined,
     "SequenceAt": _SequenceRemover._at,
     "SequenceLength": _SequenceRemover._length,
