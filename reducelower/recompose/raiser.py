@@ -10,7 +10,6 @@ from onnx import ModelProto
 from reducelower.legalization.dead_code import remove_named, remove_unused
 from reducelower.legalization.edits import Edit, splice
 from reducelower.model.attributes import copy_marks
-from reducelower.model.graph import inner_path, subgraphs
 from reducelower.plan import Site
 from reducelower.recompose.composing import Composed, Left, compose
 from reducelower.recompose.expansions import Expansions, Manner
@@ -62,10 +61,8 @@ class Raiser:
         remove_named(scope.edited.value_info, gone)
         scope.drop_added(gone)
         for index in surroundings.holding:
-            for number, attribute, graph in subgraphs(nodes[index]):
-                path = inner_path(scope.path, nodes[index], index, attribute)
-                key = (*scope.key, index, number)
-                self._walk(GraphScope(self._ground, graph, scope.opset, path, key=key))
+            for inner in scope.edited_inside(index):
+                self._walk(inner)
 
     def _replace(self, edit: Edit, composed: Composed, surroundings: Surroundings) -> None:
         scope, op_type = edit.scope, composed.place.form.op_type
