@@ -6,7 +6,6 @@ forms are chains of steps. A `Trial` says where in such a chain the search is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,15 +18,14 @@ from reducelower.rulebook import Rule
 from reducelower.runtimes.facts import Fact
 from reducelower.runtimes.remedy import Remedy
 from reducelower.runtimes.runtime import Runtime
-from reducelower.runtimes.search import Misfit, has_remedies, misfit, remedies_for
+from reducelower.runtimes.search import Misfit, misfit, remedies_for
 
 if TYPE_CHECKING:
-    from reducelower.legalization.legality import Treatment
     from reducelower.options import Target
     from reducelower.rulebook.rules import Rules
     from reducelower.scope.body import AnyScope
 
-__all__ = ["Trial", "form_that_suits", "refuse_hopeless", "refuse_other_operators"]
+__all__ = ["Trial", "form_that_suits", "refuse_other_operators"]
 
 _STEPS = 3
 """The longest chain of equivalent forms to try."""
@@ -41,14 +39,12 @@ class Trial:
         steps: how many more steps the chain may have.
         excused: sentences about what the runtime still gets wrong, if that is accepted; None if it is not.
         overflows: whether the search might have succeeded if overflow were accepted.
-        is_short: whether it ran out of steps, so that it might succeed with more.
         replaces_elsewhere: whether the node to replace does run, but not on the intended hardware.
     """
 
     steps: int
     excused: dict[str, None] | None = None
     overflows: bool = False
-    is_short: bool = False
     replaces_elsewhere: bool = False
 
     def within_form(self, steps: int, problem: Misfit) -> Trial:
@@ -95,20 +91,6 @@ def form_that_suits(
     outcome = _Search(rewriter, trial, scope).replaced(node, problem)
     scope.node_scope.unmended.update(trial.excused or {})
     return outcome
-
-
-def refuse_hopeless(runtime: Runtime, nodes: Iterable[tuple[NodeProto, Treatment | None]], scope: AnyScope) -> None:
-    """Reject a form early if one of its nodes has no suitable form, before others are worked on.
-
-    Raises:
-        RefusedError: there is such a node.
-    """
-    for node, treatment in nodes:
-        if treatment is None or not treatment.facts or treatment.crossings or node.domain or has_remedies(node.op_type):
-            continue
-        problem = misfit(node, scope, treatment.facts)
-        if problem is not None and not problem.is_excusable:
-            raise problem.refusal(runtime, ())
 
 
 def refuse_other_operators(runtime: Runtime, node: NodeProto, scope: AnyScope) -> None:
@@ -161,17 +143,11 @@ class _Search:
 
     def _form(self, node: bytes, problem: Misfit, reasons: list[str]) -> tuple[list[NodeProto], str] | None:
         """The first equivalent form that suits the runtime, with its name; adds to `reasons` why others do not."""
-        trial, hopeless = self._trial, set[str]()
-        trial.is_short |= not trial.steps
+        trial = self._trial
         # Forms of one step are tried before those of two, so that the simplest is found.
         for steps in range(trial.steps):
-            is_short = False
-            remedies = remedies_for(
-                NodeProto.FromString(node), self._scope, problem, self._rewriter.rules, self._runtime
-            )
-            for remedy in remedies:
-                if remedy.name in hopeless:
-                    continue
+            copy = NodeProto.FromString(node)
+            for remedy in remedies_for(copy, self._scope, problem, self._rewriter.rules, self._runtime):
                 if remedy.caveat and trial.excused is None:
                     trial.overflows = True
                     continue
@@ -182,13 +158,7 @@ class _Search:
                         caveat = {f"on {self._runtime}: {remedy.caveat}": None} if remedy.caveat else {}
                         trial.excused.update({**(inner.excused or {}), **caveat})
                     return nodes, remedy.name
-                if not inner.is_short:
-                    hopeless.add(remedy.name)  # more steps would not help
-                is_short |= inner.is_short
                 trial.overflows |= inner.overflows
-            if not is_short:
-                return None
-        trial.is_short = True
         return None
 
     def _apply(self, remedy: Remedy, node: NodeProto, trial: Trial, reasons: list[str]) -> list[NodeProto] | None:

@@ -156,11 +156,6 @@ class NodeRewriter:
         if not nodes:
             return nodes
         scope = BodyScope(around, nodes, opset, inside)
-        if self.trial is not None and self.target.runtime is not None:
-            from reducelower.legalization.form_search import refuse_hopeless
-
-            table = self.table(opset)
-            refuse_hopeless(self.target.runtime, ((node, table[node.op_type]) for node in nodes), scope)
         settled: list[NodeProto] = []
         for node in nodes:
             if node.domain not in DEFAULT_DOMAINS:
