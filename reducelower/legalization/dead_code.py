@@ -82,8 +82,12 @@ def _count(
 
 def _remove_node(name: str, home: GraphScope, edit: Edit, removed: Collection[str]) -> list[str]:
     """Remove the node that computes a value, unless another of its outputs remains; return the names that it read."""
-    index = home.positions.get(name) if home.initializer(name) is None else None
-    if index is None or edit.replaced.get(index) == []:
+    is_stored = home.initializer(name) is not None and name not in home.adopted
+    index = None if is_stored else home.positions.get(name)
+    if index is None:
+        return []
+    if edit.replaced.get(index) == []:  # a Constant that became an initializer
+        edit.sites.pop(index, None)
         return []
     node = home.node_list[index]
     if not all(output in removed for output in node.output if output):

@@ -89,12 +89,9 @@ class GraphPass:
         for edit in self.edits:
             if edit.shareable:
                 share(edit)
-        self._treat_constants()
         self._fit_types()
         for edit in self.edits:
-            # A node that was removed as unused need not be legal.
-            for index, refusal in sorted(edit.refused.items()):
-                self.refusals += [refusal] if edit.replaced.get(index, True) else []
+            self.refusals += edit.left
 
     @property
     def unmended(self) -> tuple[str, ...]:
@@ -115,10 +112,9 @@ class GraphPass:
         nodes, table = scope.node_list, self._rewriter.table(scope.opset)
         self.nodes += len(nodes)
         # Look up every operator, also those that the memo knows: types that the target drops are handled at the end.
-        operators = {*nodes.op_types} - {"Constant"}
-        treated = {op_type for op_type in operators if table[op_type] is not None or self._is_doubtful(op_type, scope)}
+        treated = {op for op in nodes.op_types if table[op] is not None or self._is_doubtful(op, scope)}
         if self.target.without_domains:
-            treated = operators  # the list of operators does not include their domains
+            treated = {*nodes.op_types}  # these operators do not include their domains
         positions = nodes.positions(treated.__contains__)
         originals: Iterable[bytes] = map(nodes.serialized, positions)
         if "DequantizeLinear" in treated and may_be_expanded(table, self.goal):
@@ -144,10 +140,10 @@ class GraphPass:
         return self._rewriter.repairs or may_be_of_another_opset(op_type, scope.opset, self.source.columns.attributes)
 
     def _way(self, node: NodeProto, scope: GraphScope, *, holds_graphs: bool) -> _Settle | None:
-        """How to legalize a node; None if there is nothing to do. Constants have a stage of their own."""
+        """How to legalize a node; None if there is nothing to do."""
         if self._rewriter.is_unwanted(node):
             return self._rewriter.settle_other
-        if node.domain not in DEFAULT_DOMAINS or node.op_type == "Constant":
+        if node.domain not in DEFAULT_DOMAINS:
             return None
         treatment = self._rewriter.table(scope.opset)[node.op_type]
         is_legal = treatment is None or treatment.is_nothing
@@ -212,14 +208,6 @@ class GraphPass:
             put_in_own_names(outcome, edit, index)
 
     # After the pass
-
-    def _treat_constants(self) -> None:
-        """Legalize the Constant nodes that are still read."""
-        for edit in self.edits:
-            has_constants = "Constant" in edit.scope.node_list.op_types
-            treatment = self._rewriter.table(edit.scope.opset)["Constant"] if has_constants else None
-            if treatment is not None and not treatment.is_nothing:
-                self._treat_again("constants", edit, {"Constant"}, self._settle)
 
     def _fit_types(self) -> None:
         """Fit the nodes of operators that take fewer element types at the target."""

@@ -74,9 +74,8 @@ class Treatments(dict[str, "Treatment | None"]):
             treatment = self._on_runtime(op_type, treatment, self.target.runtime)
         if treatment.dropped:
             self.dropped[op_type] = treatment.dropped
-        # If and Loop are handled for their subgraphs, Constant for its value.
-        holds = op_type in HOLDING_GRAPHS or op_type == "Constant"
-        self[op_type] = None if treatment.is_nothing and not holds else treatment
+        # If and Loop are handled for their subgraphs.
+        self[op_type] = None if treatment.is_nothing and op_type not in HOLDING_GRAPHS else treatment
         return self[op_type]
 
     def _on_runtime(self, op_type: str, treatment: Treatment, runtime: Runtime) -> Treatment:
