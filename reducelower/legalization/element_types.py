@@ -7,20 +7,20 @@ Most operator boundaries only change element types that a given model does not u
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 
 from onnx import AttributeProto, NodeProto, defs
 
 from reducelower.errors import UnknownValueError
 from reducelower.model.attributes import NAMING_TYPES
-from reducelower.model.columns import Columns
 from reducelower.model.constants import HELD_IN
-from reducelower.model.nodelist import NodeList
+from reducelower.model.document import Document
+from reducelower.model.graph import HOLDING_GRAPHS, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, schema
 from reducelower.scope.body import AnyScope
 
-__all__ = ["dropped_types", "first_type_not_taken", "may_not_be_taken", "occurring_types"]
+__all__ = ["dropped_types", "first_type_not_taken", "may_not_be_taken", "suspects"]
 
 
 @cache
@@ -79,6 +79,8 @@ def _any_schema(op_type: str, domain: str) -> defs.OpSchema | None:
     return max(matches, key=lambda entry: entry.since_version, default=None)
 
 
+_DEFAULT = frozenset(map(str.encode, DEFAULT_DOMAINS))
+
 _TENSOR = re.compile(r"tensor\(\w+\)")
 
 _HOLDING_TYPES = {("Type", 4), ("Type", 9)}
@@ -88,38 +90,48 @@ _CONTAINERS = ("seq(tensor({}))", "optional(tensor({}))", "optional(seq(tensor({
 """The types of the default domain that contain tensors."""
 
 
-def occurring_types(
-    source: Columns, nodes: Sequence[NodeList], operators: Iterable[tuple[str, int]]
-) -> frozenset[str] | None:
+def suspects(source: Document, opset: int, dropped: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """The operators whose nodes may have an element type that the target drops, of those that drop some."""
+    possible = _occurring(source, opset)
+    return frozenset(op_type for op_type, types in dropped.items() if possible is None or types & possible)
+
+
+def _occurring(source: Document, opset: int) -> frozenset[str] | None:
     """The types that can occur in a model; None if any type can.
 
     The result may include types that do not occur, but it never misses one that does.
-
-    Args:
-        source: the model before any edit.
-        nodes: those of all its graphs.
-        operators: its operators of the default domain, with their opset versions.
     """
-    held = (element_type for name, (_, element_type) in HELD_IN.items() if name in source.attributes)
-    names = [element_type_name(number) for number in {*source.element_types, *held} if number]
+    columns = source.columns
+    held = (element_type for name, (_, element_type) in HELD_IN.items() if name in columns.attributes)
+    names = [element_type_name(number) for number in {*columns.element_types, *held} if number]
     types = {f"tensor({name})" for name in names}
-    if not _HOLDING_TYPES.isdisjoint(source.fields):
+    if not _HOLDING_TYPES.isdisjoint(columns.fields):
         types.update(container.format(name) for container in _CONTAINERS for name in names)
     choosing: set[str] = set()
-    for op_type, opset in operators:
+    for op_type in columns.operators:
         produced = _produced(op_type, opset, "")
         if produced is not None:
             types |= produced[0]
             choosing |= {op_type} if produced[1] else set()
-    for domain, op_type in {kind for each in nodes for kind in each.foreign if kind[0] not in DEFAULT_DOMAINS}:
-        produced = _produced(op_type, 0, domain)
+    for node in _nodes_of(source, choosing):
+        if node.domain in DEFAULT_DOMAINS:
+            types |= _chosen(node) if node.op_type in choosing else set()
+            continue
+        produced = _produced(node.op_type, 0, node.domain)
         if produced is None:
             return None
         types.update(produced[0], _TENSOR.findall(" ".join(produced[0])))
-    for each in nodes if choosing else ():
-        for _, node in each.of(choosing.__contains__):
-            types |= _chosen(node)
     return frozenset(types)
+
+
+def _nodes_of(source: Document, operators: Collection[str]) -> Iterable[NodeProto]:
+    """At least the nodes of some operators, and those of other domains."""
+    main = source.columns.main_nodes
+    nodes: Sequence[NodeProto] = source.message.graph.node
+    wanted = {op_type.encode() for op_type in HOLDING_GRAPHS.union(operators) & source.columns.operators}
+    if set(main.domains) <= _DEFAULT and len(main.operators) == len(nodes):
+        nodes = [nodes[at] for at, op_type in enumerate(main.operators) if op_type in wanted] if wanted else []
+    return walk(nodes)
 
 
 def _chosen(node: NodeProto) -> set[str]:

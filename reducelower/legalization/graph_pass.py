@@ -2,12 +2,12 @@
 
 `node_rewriter` legalizes a single node, and `memo` repeats the result for nodes like it. Nodes are edited in place, and
 replacements are spliced in at the very end, so positions stay valid all along. Operators that changed only in the
-element types they take are handled last, and only for types that can occur in the model.
+element types they take are looked at only if the model may have such a type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from onnx import ModelProto, NodeProto
@@ -17,7 +17,6 @@ from reducelower.errors import Refusal, RefusedError, RuleError
 from reducelower.legalization.checking import refuse_invalid, refuse_types_not_allowed
 from reducelower.legalization.dead_code import remove_unused
 from reducelower.legalization.edits import Edit
-from reducelower.legalization.element_types import occurring_types
 from reducelower.legalization.memo import NOTHING, Memo, Outcome, ReadNode, put_in_own_names
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.quantized_pairs import may_be_expanded, with_quantized
@@ -28,6 +27,7 @@ from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.written_for import may_be_of_another_opset, written_for
 from reducelower.options import Target
+from reducelower.plan import joined
 from reducelower.scope.blanks import fill
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
@@ -64,10 +64,15 @@ class GraphPass:
         ground: Ground,
         rewriter: NodeRewriter,
         memo: Memo,
+        suspects: frozenset[str] = frozenset(),
         *,
         checks: bool = True,
     ) -> None:
-        """Prepare a run. `source` is the model before any edit; if it `checks`, the checker looks at each outcome."""
+        """Prepare a run.
+
+        `source` is the model before any edit. Nodes of the operators in `suspects` may have an element type that the
+        target does not take. If it `checks`, the checker looks at each outcome.
+        """
         assert target.opset is not None
         self.model = model
         self.source = source
@@ -80,6 +85,7 @@ class GraphPass:
         self._checks = checks
         self._rewriter = rewriter
         self._memo = memo
+        self._suspects = suspects
 
     def run(self, source_opset: int) -> None:
         """Legalize the model."""
@@ -89,7 +95,6 @@ class GraphPass:
         for edit in self.edits:
             if edit.shareable:
                 share(edit)
-        self._fit_types()
         for edit in self.edits:
             self.refusals += edit.left
 
@@ -111,8 +116,8 @@ class GraphPass:
         self.edits.append(edit)
         nodes, table = scope.node_list, self._rewriter.table(scope.opset)
         self.nodes += len(nodes)
-        # Look up every operator, also those that the memo knows: types that the target drops are handled at the end.
         treated = {op for op in nodes.op_types if table[op] is not None or self._is_doubtful(op, scope)}
+        treated |= self._suspects & nodes.op_types
         if self.target.without_domains:
             treated = {*nodes.op_types}  # these operators do not include their domains
         positions = nodes.positions(treated.__contains__)
@@ -121,7 +126,7 @@ class GraphPass:
             originals = (with_quantized(data, scope) for data in originals)
         if "RotaryEmbedding" in treated and self.goal < _HAS_ROTARY_EMBEDDING:
             originals, edit.drops_operands = map(EqualTables(scope).read_first, originals), True
-        for index, read in self._memo.repeat("operators", edit, zip(positions, originals, strict=True)):
+        for index, read in self._memo.repeat(edit, zip(positions, originals, strict=True)):
             node = read.in_blanks()
             holds_graphs = next(subgraphs(node), None) is not None
             settle = self._way(node, scope, holds_graphs=holds_graphs)
@@ -131,9 +136,9 @@ class GraphPass:
                 if settle is not None:
                     self._work_out_holder(edit, index, settle)
             elif settle is not None:
-                self._work_out("operators", edit, index, read, node, settle)
+                self._work_out(edit, index, read, node, settle)
             else:
-                self._memo.learn("operators", scope, read, None, NOTHING)
+                self._memo.learn(scope, read, None, NOTHING)
 
     def _is_doubtful(self, op_type: str, scope: GraphScope) -> bool:
         """Whether nodes of an operator may be written for another opset version, so that each must be checked."""
@@ -146,7 +151,7 @@ class GraphPass:
         if node.domain not in DEFAULT_DOMAINS:
             return None
         treatment = self._rewriter.table(scope.opset)[node.op_type]
-        is_legal = treatment is None or treatment.is_nothing
+        is_legal = (treatment is None or treatment.is_nothing) and node.op_type not in self._suspects
         return None if is_legal and (holds_graphs or not self._is_doubtful(node.op_type, scope)) else self._settle
 
     def _settle(self, node: NodeProto, scope: NodeScope) -> _Settled:
@@ -162,13 +167,12 @@ class GraphPass:
         settled, label = self._rewriter.settle(node, scope)
         if settled is not None and self.target.without_types:
             refuse_types_not_allowed(settled, operands, scope, self.target.without_types)
+        if settled is None and node.op_type in self._suspects and any(node.output):
+            settled = self._rewriter.fit(node, scope)
+            label = label if settled is None else joined(label, "element type")
         return settled, label
 
-    def _fit(self, node: NodeProto, scope: NodeScope) -> _Settled:
-        fitted = self._rewriter.fit(node, scope)
-        return fitted, "" if fitted is None else "element type"
-
-    def _work_out(self, stage: str, edit: Edit, index: int, read: ReadNode, node: NodeProto, settle: _Settle) -> None:
+    def _work_out(self, edit: Edit, index: int, read: ReadNode, node: NodeProto, settle: _Settle) -> None:
         """Legalize a node by rules, teach the memo, and apply the outcome. `node` is `read` with blanks for names."""
         scope = NodeScope(edit.scope, read.operands())
         op_type, outputs, before = node.op_type, list(node.output), node.SerializeToString()
@@ -188,7 +192,7 @@ class GraphPass:
             outcome = Outcome(op_type, refusal=RefusedError(refused.reason_for(op_type), refused.hint))
         except RuleError as error:
             raise RuleError(fill(error.reason, read.real_names()), error.path, error.line) from None
-        self._memo.learn(stage, edit.scope, read, scope, outcome)
+        self._memo.learn(edit.scope, read, scope, outcome)
         self._memo.put(outcome, edit, index, read)
 
     def _work_out_holder(self, edit: Edit, index: int, settle: _Settle) -> None:
@@ -206,33 +210,3 @@ class GraphPass:
             return
         if settled is not None or label or scope.unmended:
             put_in_own_names(outcome, edit, index)
-
-    # After the pass
-
-    def _fit_types(self) -> None:
-        """Fit the nodes of operators that take fewer element types at the target."""
-        if not any(table.dropped for table in self._rewriter.tables.values()):
-            return
-        tables = {edit.scope.opset: self._rewriter.table(edit.scope.opset) for edit in self.edits}
-        operators = {(op_type, opset) for opset, table in tables.items() for op_type in table}
-        possible = occurring_types(self.source.columns, [edit.scope.node_list for edit in self.edits], operators)
-        for edit in self.edits:
-            dropped_by = tables[edit.scope.opset].dropped.items()
-            suspects = {op for op, dropped in dropped_by if possible is None or dropped & possible}
-            if suspects:
-                self._treat_again("element types", edit, suspects, self._fit)
-
-    def _treat_again(self, stage: str, edit: Edit, operators: Collection[str], settle: _Settle) -> None:
-        """Legalize those nodes of some operators that were not replaced."""
-        nodes = edit.scope.node_list
-        originals = [
-            (index, nodes.serialized(index))
-            for index, node in nodes.of(operators.__contains__)
-            if index not in edit.replaced and node.domain in DEFAULT_DOMAINS and any(node.output)
-        ]
-        for index, read in self._memo.repeat(stage, edit, originals):
-            node = read.in_blanks()
-            if next(subgraphs(node), None) is not None:
-                self._work_out_holder(edit, index, settle)
-            else:
-                self._work_out(stage, edit, index, read, node, settle)

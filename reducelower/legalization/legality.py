@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -77,6 +78,12 @@ class Treatments(dict[str, "Treatment | None"]):
         # If and Loop are handled for their subgraphs.
         self[op_type] = None if treatment.is_nothing and op_type not in HOLDING_GRAPHS else treatment
         return self[op_type]
+
+    def dropped_by(self, operators: Collection[str]) -> Mapping[str, frozenset[str]]:
+        """The element types that the target drops, for those of some operators of which it drops any."""
+        for op_type in operators:
+            self[op_type]
+        return {op_type: self.dropped[op_type] for op_type in operators if op_type in self.dropped}
 
     def _on_runtime(self, op_type: str, treatment: Treatment, runtime: Runtime) -> Treatment:
         from reducelower.runtimes.remedy import NO_COMPARISON_DOES

@@ -12,6 +12,7 @@ from reducelower.errors import Refusal, RuleError
 from reducelower.files import DataFolder
 from reducelower.legalization.checking import new_objection
 from reducelower.legalization.edits import applied, notes_on_zeros, splice
+from reducelower.legalization.element_types import suspects
 from reducelower.legalization.graph_pass import GraphPass
 from reducelower.legalization.memo import Memo, memory_for
 from reducelower.legalization.node_rewriter import NodeRewriter
@@ -66,8 +67,10 @@ def run(
     rewriter = NodeRewriter(goal, Rules(settings.rules, goal.without_types), repairs=repairs)
     with memory_for(None if repairs else _kind_of_run(goal, settings)) as memory:
         ground = ground_of(model, source, goal, settings, memory.values)
-        memo = Memo(memory, remembers=settings.memo)
-        graph_pass = GraphPass(model, source, goal, ground, rewriter, memo, checks=settings.validate)
+        dropped = rewriter.table(opset).dropped_by(source.columns.operators)
+        mistyped = suspects(source, opset, dropped) if dropped else frozenset()
+        memo = Memo(memory, mistyped, remembers=settings.memo)
+        graph_pass = GraphPass(model, source, goal, ground, rewriter, memo, mistyped, checks=settings.validate)
         try:
             graph_pass.run(opset)
             unmended = graph_pass.unmended

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import chain
 from typing import TypeAlias
@@ -86,11 +86,6 @@ class NodeList:
         self.touched.add(index)
         self._overwritten[index] = data
 
-    @property
-    def foreign(self) -> Collection[tuple[str, str]]:
-        """Domain and operator of the nodes that name a domain, before any edit."""
-        return {(domain, self._operators[at].decode()) for at, domain in self._domains.items()}
-
     @cached_property
     def op_types(self) -> frozenset[str]:
         """The operators before any edit."""
@@ -101,13 +96,6 @@ class NodeList:
         wanted = set(map(str.encode, filter(is_wanted, self.op_types)))
         positions = [index for index, op_type in enumerate(self._operators) if op_type in wanted] if wanted else []
         return sorted(self._domains.keys() | positions) if self._domains else positions
-
-    def of(self, is_wanted: Callable[[str], bool]) -> Iterator[tuple[int, NodeProto]]:
-        """Yield position and current node of every node whose operator is wanted."""
-        for index in sorted(self.touched.union(self.positions(is_wanted))):  # no other node changed its operator
-            node = self[index] if index in self.touched else self._holder.node[index]
-            if is_wanted(node.op_type):
-                yield index, node
 
     def splice(self, replaced: Mapping[int, Replacement]) -> None:
         """Write the edited nodes, and replace nodes by position; replacements at -1 come first."""

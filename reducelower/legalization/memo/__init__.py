@@ -89,10 +89,10 @@ _BYTES = 16 << 20
 
 
 class Memory:
-    """What runs of one kind learned: outcomes by stage, opset version and way to add constants; numbers of values."""
+    """What runs of one kind learned: outcomes by what decides them for all nodes of a graph; numbers of values."""
 
     def __init__(self) -> None:
-        self.places: dict[tuple[str, int, bool], dict[Key, _Tree]] = {}
+        self.places: dict[Hashable, dict[Key, _Tree]] = {}
         self.values = Values()
         self.outcomes = 0
 
@@ -132,28 +132,28 @@ class Memo:
         doubts: operators of rewrites that have to be checked in the context of the whole model.
     """
 
-    def __init__(self, memory: Memory, *, remembers: bool = True) -> None:
-        """Start with the results in `memory`.
+    def __init__(self, memory: Memory, kind: Hashable, *, remembers: bool = True) -> None:
+        """Start with the results in `memory` for models of a kind, which decides results as well.
 
         New ones are added only if `remembers`; otherwise every node is worked out by itself.
         """
+        self._kind = kind
         self.doubts: list[str] = []
         self._remembers = remembers
         self._memory = memory
         self._writings: dict[GraphScope, dict[Outcome, Writing]] = {}
 
-    def _known(self, stage: str, graph: GraphScope) -> dict[Key, _Tree]:
-        """What is known of nodes at a stage, of graphs of an opset version to which constants are added in one way."""
-        way = stage, graph.opset, graph.writes_initializers
-        return self._memory.places.setdefault(way, {})
+    def _known(self, graph: GraphScope) -> dict[Key, _Tree]:
+        """What is known of nodes of graphs of an opset version to which constants are added in one way."""
+        return self._memory.places.setdefault((self._kind, graph.opset, graph.writes_initializers), {})
 
-    def repeat(self, stage: str, edit: Edit, nodes: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, ReadNode]]:
-        """Apply known results to nodes of one graph or function body; yield position and names of every other node.
+    def repeat(self, edit: Edit, nodes: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, ReadNode]]:
+        """Apply known results to nodes of one graph; yield position and names of every other node.
 
-        Each stage has its own results. The nodes must not have been edited since their bytes were taken. The caller may
-        `learn` a yielded node before it asks for the next one.
+        The nodes must not have been edited since their bytes were taken. The caller may `learn` a yielded node before
+        it asks for the next one.
         """
-        known, writings = self._known(stage, edit.scope), self._writings.setdefault(edit.scope, {})
+        known, writings = self._known(edit.scope), self._writings.setdefault(edit.scope, {})
         for index, data in nodes:
             read = read_node(data)
             tree = known.get(read.key)
@@ -165,12 +165,12 @@ class Memo:
             elif outcome is not NOTHING:
                 self.put(outcome, edit, index, read)
 
-    def learn(self, stage: str, graph: GraphScope, read: ReadNode, scope: NodeScope | None, outcome: Outcome) -> None:
+    def learn(self, graph: GraphScope, read: ReadNode, scope: NodeScope | None, outcome: Outcome) -> None:
         """Add the result of a node."""
         if not self._remembers or not (scope is None or scope.is_repeatable):
             return
         trail = {} if scope is None else scope.trail
-        if learn(self._known(stage, graph), read.key, trail, outcome, _ANSWERING):
+        if learn(self._known(graph), read.key, trail, outcome, _ANSWERING):
             self._memory.outcomes += 1
 
     def put(self, outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:
