@@ -1,4 +1,4 @@
-"""Edits of one graph or function body, collected first and applied at the end."""
+"""Edits of one graph, collected first and applied at the end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["Edit", "applied", "notes_on_zeros", "opened", "splice"]
 
 @dataclass(eq=False)
 class Edit:
-    """The edits of one graph or function body, by node position.
+    """The edits of one graph, by node position.
 
     Attributes:
         replaced: the nodes that replace a node, which may include the node itself.
@@ -82,8 +82,6 @@ class Edit:
         nodes = scope.node_list
         originals = scope.holder.node
         names = {at: originals[at].name or f"{originals[at].op_type}#{at}" for at in self.sites if report}
-        for work in scope.deferred:
-            work()
         if isinstance(scope.edited, GraphProto):
             for index in sorted(self.types):
                 state(scope.edited, self.types[index])

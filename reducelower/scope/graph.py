@@ -5,7 +5,7 @@ This is the engine's own view, with the names of the model. Rules do not see it;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -74,8 +74,6 @@ class GraphScope(GraphView):
         self.writes_initializers = ground.initializers_stand_alone
         """Whether added constants become initializers; otherwise Constant nodes."""
         self.added_nodes: list[NodeProto] = []
-        self.deferred: list[Callable[[], object]] = []
-        """Edits of subgraphs to make after their nodes have been legalized."""
         self._stated_since: dict[str, TypeProto] = {}
         self._numbers: dict[str, int] = {}
         self._described: dict[str, Described | None] = {}

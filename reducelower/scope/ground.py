@@ -72,7 +72,7 @@ class Ground:
 
 
 class GraphView(KeyedGraph):
-    """A graph or function body of the source, which nobody edits, with the constants that a run adds.
+    """A graph of the source, which nobody edits, with the constants that a run adds.
 
     Attributes:
         adopted: the tensors of values that a run added or made constant, by name.

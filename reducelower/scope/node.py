@@ -6,7 +6,7 @@ value, so its result is right for every node with the same answers to the same q
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from copy import copy, deepcopy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -209,10 +209,6 @@ class NodeScope(Scope):
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The inferred type of a value in a subgraph of the node; such nodes use the names of the model."""
         return self.graph.type_inside(node, number, name)
-
-    def after_subgraphs(self, work: Callable[[], object]) -> None:
-        """See `Scope.after_subgraphs`."""
-        self.graph.deferred.append(work)
 
     # Additions
 

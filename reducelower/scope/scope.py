@@ -10,7 +10,7 @@ from reducelower.model.schemas import element_type_name, type_string
 from reducelower.types.sizes import is_positive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
 
     from onnx import NodeProto, TensorProto, TypeProto
 
@@ -62,7 +62,7 @@ class Scope(ABC):
         None for a value that depends on the model's inputs, may be overridden by a caller, or is large.
 
         Raises:
-            RefusedError: it cannot be read, or is an attribute of the enclosing function, which only a call gives.
+            RefusedError: it cannot be read.
         """
         return self.ask("constant", name)  # type: ignore[no-any-return]
 
@@ -139,10 +139,6 @@ class Scope(ABC):
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The inferred type of a value in a node's subgraph, given by its number among the node's subgraphs."""
 
-    def after_subgraphs(self, work: Callable[[], object]) -> None:
-        """Call `work`, which edits the node's subgraphs, after their nodes have been legalized."""
-        work()
-
     def needed_element_type(self, name: str) -> int:
         """The element type of a tensor.
 
@@ -176,7 +172,7 @@ class Scope(ABC):
         return self.node_scope.fresh(stem, tail)
 
     def add_constant(self, value: Array, tail: str) -> str:
-        """Add a constant and return its name: one initializer per value and graph; in functions a Constant node.
+        """Add a constant and return its name: one initializer per value and graph, or a Constant node.
 
         The node is refused if neither can hold the value and the result still reads it.
         """
@@ -199,7 +195,4 @@ class Scope(ABC):
         """State the type of a value in the graph, if shape inference does not find it at the target's opset version.
 
         Known types of new values are stated anyway.
-
-        Raises:
-            RefusedError: this is a function, whose values have no stated types.
         """

@@ -8,7 +8,6 @@ Sources: the pages of If (1, 11), Loop (1, 11), Scan (9, 11).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
@@ -38,13 +37,6 @@ def _lower_if(op: Writer) -> None:
         )
         if left == right:
             continue
-        condition = op.constant_input(0)
-        if condition is not None:  # the branch that never runs is replaced by the other
-            chosen = branches["then_branch" if condition.reshape(-1)[0] else "else_branch"]
-            for graph in branches.values():
-                if graph is not chosen:
-                    op.scope.after_subgraphs(partial(graph.CopyFrom, chosen))
-            return
         if left is not None and right is not None and not may_be_of_one_shape(left, right):
             raise RefusedError(
                 f"its branches give different shapes: {results[0].name!r} and {results[1].name!r}",

@@ -83,8 +83,10 @@ def _attempt(
 
 
 def _without_dead_branches(tried: Attempt, settings: Settings) -> Changed | None:
-    """Replace branches that are never taken by the branch that is, if something in them is refused."""
-    refused = {refusal.graph for refusal in tried.plan.refusals if "/" in refusal.graph}
+    """Replace branches that are never taken by the branch that is, if something in them or their If is refused."""
+    refusals = tried.plan.refusals
+    refused = {refusal.graph for refusal in refusals if "/" in refusal.graph}
+    refused |= {f"{refusal.graph}/{refusal.node}" for refusal in refusals if refusal.operator == "If"}
     if not refused:
         return None
     from reducelower.legalization.whole.dead_branches import without_dead_branches

@@ -19,7 +19,8 @@ def without_dead_branches(
 
     Args:
         model: any model, also one that is not valid.
-        refused: graph paths of refused nodes; only branches that contain one are replaced. None for all branches.
+        refused: paths of graphs with refused nodes and of refused Ifs; only branches that contain the former, or are of
+            the latter, are replaced. None for all branches.
         freezes_defaults: whether a default that callers may override is a constant.
     """
     copy = ModelProto()
@@ -52,5 +53,6 @@ class _Replacing:
         return has_replaced
 
     def _counts(self, path: str) -> bool:
-        refused = self._refused
-        return refused is None or any(each == path or each.startswith(f"{path}/") for each in refused)
+        if self._refused is None:
+            return True
+        return any(f"{each}/".startswith(f"{path}/") or path.startswith(f"{each}.") for each in self._refused)
