@@ -108,8 +108,8 @@ def _change(
     left, right = matched.left, matched.right
     parts = Part(left, [left.nodes[at] for at in before]), Part(right, [right.nodes[at] for at in after])
     texts = tuple(_text(left, at) for at in before), tuple(_text(right, at) for at in after)
-    where = (left.path, place) if place else left.stood_at(before[-1]) if before else right.stood_at(after[-1])
-    return Change(kind, *texts, tuple(details), (where,), parts)
+    place = place or (left.label(before[-1]) if before else right.label(after[-1]))
+    return Change(kind, *texts, tuple(details), ((left.path, place),), parts)
 
 
 def _changed_pairs(matched: Matched) -> Iterator[_Located]:
@@ -208,7 +208,7 @@ def _value(side: Side, name: str, *, is_free: bool = False) -> str:
     if is_free:
         return f"result of {operator_name(node)}"
     which = f", output {list(node.output).index(name)}" if len(node.output) > 1 else ""
-    return f"value {shown(name)!r} of {operator_name(node)} {shown(side.stood_at(at)[1])!r}{which}"
+    return f"value {shown(name)!r} of {operator_name(node)} {shown(side.label(at))!r}{which}"
 
 
 def _constant(side: Side, name: str) -> str:

@@ -16,7 +16,6 @@ from reducelower.difference.matching import Matched, Side
 from reducelower.model.spelled import type_text
 from reducelower.model.text import counted, short, shown
 from reducelower.verification.regions.numbering import content, opsets_of
-from reducelower.verification.running.inlined import PLACE
 
 __all__ = ["Fact", "facts_of", "matched_statements", "model_statements"]
 
@@ -109,7 +108,7 @@ def matched_statements(matched: Matched) -> Iterator[tuple[list[Statement], list
     for at, other in left.partners.items():
         node, new_node = left.nodes[at], right.nodes[other]
         constants.update(zip(node.input, new_node.input, strict=False))
-        _, label = left.stood_at(at)
+        label = left.label(at)
         yield [*_documentation(label, "node", node)], [*_documentation(label, "node", new_node)]
         for name, new in zip(node.output, new_node.output, strict=False):
             yield [*_about_value(name, values[0].get(name))], [*_about_value(name, values[1].get(new))]
@@ -144,5 +143,4 @@ def _documentation(subject: str, of: str, holder: Any) -> Iterator[Statement]:
     if holder.doc_string:
         yield Statement("metadata", f"{of} doc string", subject, holder.doc_string)
     for item in holder.metadata_props:
-        if item.key != PLACE:
-            yield Statement("metadata", f"{of} metadata {item.key!r}", subject, item.value)
+        yield Statement("metadata", f"{of} metadata {item.key!r}", subject, item.value)

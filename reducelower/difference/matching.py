@@ -12,7 +12,6 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.regions.claims import Level
 from reducelower.verification.regions.numbering import COMMUTATIVE, Numbers, read_by
 from reducelower.verification.regions.places import Place
-from reducelower.verification.running.inlined import stood_at
 
 __all__ = ["Matched", "Side", "match"]
 
@@ -83,10 +82,9 @@ class Side:
         """The number of a value; negative if it is absent or nothing computes it."""
         return self.numbers.get(name, -1) if name else -2
 
-    def stood_at(self, at: int) -> tuple[str, str]:
-        """The graph path of a node, and its name, or its operator and position if it has none."""
-        graph, _, name = stood_at(self.nodes[at], self.path, at)
-        return graph, name
+    def label(self, at: int) -> str:
+        """The name of a node, or its operator and position if it has none."""
+        return self.nodes[at].name or f"{self.nodes[at].op_type}#{at}"
 
 
 class Matched:

@@ -18,6 +18,7 @@ from reducelower.given import of_any_model
 from reducelower.legalization.composed import composed
 from reducelower.legalization.refusals import explain_failures
 from reducelower.legalization.run import ground_of, refuse_declarations
+from reducelower.model.calls import inline
 from reducelower.model.document import Document
 from reducelower.model.graph import kind_may_hold_graphs
 from reducelower.model.rewrites import Step
@@ -122,8 +123,11 @@ def _raised(
         raise ConversionError(unchanged.refusals)
     if wrong := refuse_declarations(Document.of_message(model), settings):
         raise ConversionError([wrong])
-    before = skeleton(model, LARGEST_CONSTANT) if in_place else model
     result = model if in_place else deepcopy(model)
+    calling = deepcopy(model) if model.functions else None
+    if calling is not None:
+        inline(result)  # as verification does, which finds the sites by their positions
+    before = skeleton(result, LARGEST_CONSTANT)
     written = [form for name in known_composites() if name in chosen for form in forms_of(name)]
     one_pass = partial(_one_pass, result, settings, unchanged, Expansions(chosen, books), written)
     plan, left = one_pass(before)
@@ -133,6 +137,8 @@ def _raised(
         further, left = one_pass(between)
         is_settled = not further.sites
         plan = plan if is_settled else composed(plan, further, before, between, result)
+    if calling is not None and not plan.sites:
+        result.CopyFrom(calling)
     mendable = _sentences(each for each in left if each.by_opset)
     others = _sentences(each for each in left if not each.by_opset)
     notes = (*plan.notes, *mendable)

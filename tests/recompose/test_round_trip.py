@@ -13,7 +13,7 @@ from onnx import ModelProto
 import reducelower
 from reducelower.recompose import raise_with_plan
 from tests.legalization.models import FORMS, Case, sample
-from tests.models import yields
+from tests.models import model, yields
 from tests.pairwise import pairwise
 from tests.recompose.listed import operators_by_graph
 
@@ -156,3 +156,14 @@ def test_what_only_the_form_read_goes_with_it() -> None:
     raised = reducelower.raise_reductions(expanded)
     assert not raised.graph.initializer
     assert not raised.graph.value_info
+
+
+def test_functions_are_inlined_where_something_comes_back() -> None:
+    body = '<domain: "local", opset_import: ["": 18]> f (a) => (b) { c = Exp (a)  b = Neg (c) }'
+    text = "(float[2,3] x) => (float[2,1] y) <int64[1] one = {1}> { v = local.f (x)  %s }"
+    spelled = model(text % "s = Mul (v, v)  r = ReduceSum (s, one)  y = Sqrt (r)", 18, functions=body)
+    raised = raise_with_plan(spelled)
+    assert [node.op_type for node in raised.model.graph.node] == ["Exp", "Neg", "ReduceL2"]
+    assert reducelower.verify(spelled, raised.model, plan=raised.plan).equivalent
+    without = model(text % "y = ReduceMax (v, one)", 18, functions=body)
+    assert raise_with_plan(without).model == without

@@ -9,6 +9,7 @@ from onnx import ModelProto, TensorProto
 from reducelower.options import Target
 from reducelower.plan import Plan, Site
 from reducelower.verification import SiteVerification, verify_regions
+from reducelower.verification.running.inlined import inlined
 from tests.models import model
 
 __all__ = ["Rewrite", "planned", "rewrite"]
@@ -30,10 +31,10 @@ class Rewrite:
         return replace(self, plan=replace(self.plan, sites=(replace(site, rule="spec/by hand"),)))
 
 
-def planned(before: ModelProto, after: ModelProto, *, graph: str = "graph", count: int = 1) -> Rewrite:
-    """The first node of a graph or function of a model, and so many nodes in its place in another model."""
-    node = (before.functions[0] if graph.startswith("functions") else before.graph).node[0]
-    site = Site(graph, node.name or f"{node.op_type}#0", node.op_type, "by hand", 0, 0, count)
+def planned(before: ModelProto, after: ModelProto, *, count: int = 1) -> Rewrite:
+    """The first node of a model without functions, and so many nodes in its place in another model."""
+    node = inlined(before).graph.node[0]
+    site = Site("graph", node.name or f"{node.op_type}#0", node.op_type, "by hand", 0, 0, count)
     old, new = (each.opset_import[0].version for each in (before, after))
     return Rewrite(before, after, Plan(old, Target(opset=new), (site,)))
 

@@ -24,7 +24,6 @@ from reducelower.verification.regions.claims import Alignment, Claim, Level
 from reducelower.verification.regions.numbering import Numbers, Table, attributes, inside
 from reducelower.verification.regions.places import Place
 from reducelower.verification.regions.rewrites import Rewrites
-from reducelower.verification.running.inlined import stood_at
 
 __all__ = ["align"]
 
@@ -170,21 +169,19 @@ class _Aligner:
 
     def _sites_of(self, level: Level) -> dict[str, Site]:
         """The sites of the plan in this graph, by the names of their outputs, which a conversion keeps."""
-        if not self._sites:
-            return {}
         made = {name for node in level.right.holder.node for name in node.output}
-        standing: dict[tuple[str, int], list[NodeProto]] = {}
-        for at, node in enumerate(level.left.holder.node):
-            graph, position, _ = stood_at(node, level.path, at)
-            standing.setdefault((graph, position), []).append(node)
         found: dict[str, Site] = {}
         for site in self._sites:
+            if site.graph != level.path:
+                continue
+            nodes = level.left.holder.node
             position = site.raised_from[-1] if site.raised_from else site.index
-            for node in standing.get((site.graph, position), ()):
-                names = [name for name in node.output if name in made]
-                if not names and site.count:
-                    self._found.missing.append(site)
-                found.update(dict.fromkeys(names, site))
+            if position >= len(nodes):
+                continue
+            names = [name for name in nodes[position].output if name in made]
+            if not names and site.count:
+                self._found.missing.append(site)
+            found.update(dict.fromkeys(names, site))
         return found
 
     def _guesses(self, level: Level, outputs: Mapping[str, str]) -> dict[str, str]:

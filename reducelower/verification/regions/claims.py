@@ -12,7 +12,6 @@ from reducelower.model.value_info import may_be_of_one_shape
 from reducelower.plan import Site
 from reducelower.verification.regions.numbering import Numbers
 from reducelower.verification.regions.places import Place
-from reducelower.verification.running.inlined import stood_at
 
 __all__ = ["Alignment", "Claim", "Level"]
 
@@ -90,8 +89,7 @@ class Claim:
         if at is None:
             return Site(level.path, name, "Identity", "", 0, 0, 0)
         node = level.left.holder.node[at]
-        graph, at, label = stood_at(node, level.path, at)
-        return Site(graph, label, node.op_type, "", at, 0, 1)
+        return Site(level.path, node.name or f"{node.op_type}#{at}", node.op_type, "", at, 0, 1)
 
 
 @dataclass

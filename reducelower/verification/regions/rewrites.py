@@ -19,7 +19,6 @@ from reducelower.scope.blanks import blank
 from reducelower.verification.regions.claims import Claim
 from reducelower.verification.regions.numbering import Numbers, Table
 from reducelower.verification.regions.places import Place
-from reducelower.verification.running.inlined import stood_at
 
 __all__ = ["Rewrites", "renamed"]
 
@@ -46,8 +45,7 @@ class Rewrites:
         at = level.left.positions.get(claim.pairs[0][0]) if self.are_known else None
         if at is None:
             return
-        graph, position, _ = stood_at(level.left.holder.node[at], level.path, at)
-        found = self._by_place.get((graph, position)) or _stayed(claim, at)
+        found = self._by_place.get((level.path, at)) or _stayed(claim, at)
         if found is None or found.entry is None or found.names is None:
             return
         if not {left for left, _ in claim.pairs} <= {*found.names.values()}:

@@ -6,29 +6,22 @@ import hashlib
 from copy import deepcopy
 from typing import Any
 
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto
 
 from reducelower.model.calls import called_function, functions_of, inline
-from reducelower.model.graph import all_nodes, bodies
+from reducelower.model.graph import all_nodes
 
-__all__ = ["PLACE", "inlined", "stood_at"]
-
-PLACE = "reducelower place"
-"""Metadata of each node that says where it stood."""
+__all__ = ["inlined"]
 
 
 def inlined(model: ModelProto) -> ModelProto:
-    """A copy without local functions, whose nodes say where they stood; the model itself if it has no functions.
+    """A copy without local functions; the model itself if it has none.
 
     A function that cannot be inlined stays, in a domain that only models with the same functions have.
     """
     if not model.functions:
         return model
     copy = deepcopy(model)
-    for path, holder in bodies(copy):
-        for at, node in enumerate(holder.node):
-            place = "\n".join((path, str(at), node.name or f"{node.op_type}#{at}"))
-            node.metadata_props.add(key=PLACE, value=place)
     inline(copy)
     _rename_rest(copy)
     return copy
@@ -48,18 +41,3 @@ def _rename_rest(model: ModelProto) -> None:
     domains = {domain for domain, _, _ in functions}
     for item in (*calls, *model.functions, *(entry for entry in imports if entry.domain in domains)):
         item.domain = f"{item.domain} {mark}"
-
-
-def stood_at(node: NodeProto, path: str, at: int) -> tuple[str, int, str]:
-    """The graph path, position and name of a node in the model before functions were inlined.
-
-    Args:
-        node: the node.
-        path: of the graph in which it stands now.
-        at: its position there.
-    """
-    for item in node.metadata_props:
-        if item.key == PLACE:
-            graph, position, name = item.value.split("\n", 2)
-            return graph, int(position), name
-    return path, at, node.name or f"{node.op_type}#{at}"
