@@ -46,12 +46,10 @@ def test_whole_models_and_sites_give_one_verdict() -> None:
     planned = rewrite(
         "y = ReduceMean <axes = [1]> (x)", "y = ReduceMean (x, a)", opsets=(11, 18), constants=("", "int64[1] a = {1}")
     )
-    steps: list[tuple[int, int]] = []
-    found = verify(planned.before, planned.after, plan=planned.plan, on_progress=lambda *step: steps.append(step))
+    found = verify(planned.before, planned.after, plan=planned.plan)
     assert found.equivalent
     assert found.ran
     assert len(found.sites) == 1
-    assert steps == [(1, 1)]
     assert "the rewrite also holds by itself" in str(found)
 
 

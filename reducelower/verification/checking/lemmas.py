@@ -6,7 +6,7 @@ source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
@@ -147,9 +147,7 @@ def _told(entry: Entry) -> dict[str, tuple[int, Dims | None]]:
     return found
 
 
-def settled(
-    claims: Sequence[Claim], checker: Checker, on_progress: Callable[[int, int], None] | None
-) -> tuple[list[SiteVerification], list[Claim]]:
+def settled(claims: Sequence[Claim], checker: Checker) -> tuple[list[SiteVerification], list[Claim]]:
     """Settle lemmas by structure, or by running them on operands like those in the model.
 
     Returns:
@@ -167,7 +165,7 @@ def settled(
     checker.watch({names[name] for lemma in lemmas for _, names in lemma.places for name in lemma.operands})
     findings: list[SiteVerification] = []
     holding: set[int] = set()
-    for done, lemma in enumerate(lemmas, 1):
+    for lemma in lemmas:
         with suppress(OutOfTimeError):
             checker.clock.check()
             finding = _settled(lemma, checker) or _proved(lemma)
@@ -175,8 +173,6 @@ def settled(
                 sites = (claim.named for claim in lemma.claims)
                 findings.append(replace(finding, nodes=tuple((site.graph, site.node) for site in sites)))
                 holding.update(map(id, lemma.claims))
-        if on_progress is not None:
-            on_progress(done, len(lemmas))
     return findings, [claim for claim in claims if id(claim) not in holding]
 
 

@@ -5,7 +5,7 @@ A plan names some regions, its sites, beforehand. Aligning the models finds the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from onnx import ModelProto
@@ -64,7 +64,6 @@ def verify_regions(
     plan: Plan | None = None,
     *,
     checker: Checker | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> Regions:
     """Run both sides of every region as two small models on the same inputs, per distinct region.
 
@@ -78,7 +77,6 @@ def verify_regions(
         after: the converted model.
         plan: what the conversion did, if there was one.
         checker: checks each region until its clock is over; `Regions.unseen` says what was not reached.
-        on_progress: called with (done, total) distinct regions.
     """
     before, after = inlined(before), inlined(after)
     inferences = Inference(before), Inference(after)
@@ -89,7 +87,7 @@ def verify_regions(
         if first is not None and checker.clock.over:
             return _undecided(first, _no_time_to_align(checker.clock))
         alignment = align(before, after, plan, dropped=dropped, inferences=inferences)
-        found = _judge(alignment, plan, checker, on_progress)
+        found = _judge(alignment, plan, checker)
         first = first or found
         if found.left:
             told = _no_time_for(found, checker.clock) if found is first else _no_time_to_align(checker.clock)
@@ -171,7 +169,7 @@ def losses(before: ModelProto, after: ModelProto, plan: Plan) -> tuple[str, ...]
     inferences = Inference(before), Inference(after)
     alignment = align(before, after, chosen, dropped=(), inferences=inferences)
     alignment.claims[:] = [claim for claim in alignment.claims if claim.site is not None]
-    found = _judge(alignment, chosen, Checker(), None)
+    found = _judge(alignment, chosen, Checker())
     return tuple(finding.loss for finding, _ in found.judged if finding.status == "loses range")
 
 
@@ -179,7 +177,6 @@ def _judge(
     alignment: Alignment,
     plan: Plan | None,
     checker: Checker,
-    on_progress: Callable[[int, int], None] | None,
 ) -> _Round:
     """A finding for each distinct region of an alignment, as far as time allows."""
     judged: Judged = []
@@ -189,7 +186,7 @@ def _judge(
         judged.append((SiteVerification(site.op_type, site.rule, site.op_type, nodes, "different", reason), []))
     left = len(alignment.claims)
     try:
-        findings, rest = settled(alignment.claims, checker, on_progress)
+        findings, rest = settled(alignment.claims, checker)
         judged += [(finding, []) for finding in findings]
         left = len(rest)
         groups, uncut = grouped(rest, checker.clock)
@@ -197,12 +194,10 @@ def _judge(
         left = sum(map(len, groups))
         first = {region.pair.identity: region.pair for group in groups for region in reversed(group)}.values()
         checker.watch({item.name for pair in first if pair.site.graph == "graph" for item in pair.inputs})
-        for done, group in enumerate(groups):
+        for group in groups:
             in_detail = plan is not None or sum(not finding.ok for finding, _ in judged) < _IN_DETAIL
             judged += check_group(group, checker, in_detail=in_detail)
             left -= len(group)
-            if on_progress is not None:
-                on_progress(done + 1, len(groups))
     except OutOfTimeError:
         return _Round(alignment, judged, left)
     return _Round(alignment, judged)

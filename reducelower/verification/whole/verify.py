@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -55,7 +55,6 @@ def verify(
     budget: float | None = None,
     memory: float | None = DEFAULT_MEMORY,
     plan: Plan | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
     base_dir: str | os.PathLike[str] | None = None,
     strict: bool = False,
     assume_nonempty: bool = False,
@@ -88,7 +87,6 @@ def verify(
         memory: GB that a run and the comparison of its outputs may use, without weights; None for no limit. A run
             that needs more ends there, and smaller inputs are tried if sizes are free.
         plan: what a conversion did, so that findings name its rewrites.
-        on_progress: called with (done, total) distinct regions.
         base_dir: folder of the external data of models given as ModelProto.
         strict: do not say ``equivalent`` if a runtime diverges from the specification.
         assume_nonempty: feed no inputs without elements, as if no dimension were ever 0.
@@ -136,7 +134,6 @@ def verify(
         budget=budget,
         memory=memory,
         provider=provider,
-        on_progress=on_progress,
         keep_failing=keep_failing,
         cache=cache,
     )
@@ -163,7 +160,6 @@ def compare_models(
     budget: float | None,
     memory: float | None,
     provider: str,
-    on_progress: Callable[[int, int], None] | None = None,
     keep_failing: str | os.PathLike[str] | None = None,
     cache: str | os.PathLike[str] | None = None,
 ) -> Verification:
@@ -196,7 +192,7 @@ def compare_models(
             seen = partial(left_runs.seen, where, requests[0], clock)
             kept = Cache() if cache is None else Cache(Path(cache))
             checker = Checker(seed, tolerances, clock.part(_FOR_REGIONS), partial(values_of, left, seen), cache=kept)
-            regions = verify_regions(left, right, plan, checker=checker, on_progress=on_progress)
+            regions = verify_regions(left, right, plan, checker=checker)
         found: list[list[Verification]] = []
         folder = None if keep_failing is None else Path(keep_failing)
         for data, request in zip(data_sets, requests, strict=True):
