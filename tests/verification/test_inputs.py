@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from reducelower.verification.feeding.filling import sprinkled
+from reducelower.verification.feeding.draws import sprinkled
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.inputs.made import InputSpec, bindings, input_specs, make_feeds, random_array

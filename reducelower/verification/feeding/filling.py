@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,12 +13,23 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from reducelower.numerics.measure import Array, is_float, lowest_and_highest, smallest_and_eps
+from reducelower.verification.feeding.draws import (
+    Maker,
+    any_of,
+    beside,
+    between,
+    in_order,
+    joined,
+    mixed,
+    normal,
+    scaled,
+    sprinkled,
+    ties,
+)
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, random_array
 
-__all__ = ["FAR_DOWN", "FAR_UP", "WIDE", "Case", "Filling", "sprinkled"]
-
-Maker = Callable[[tuple[int, ...], np.random.Generator], Array]
+__all__ = ["FAR_DOWN", "FAR_UP", "WIDE", "Case", "Filling"]
 
 WIDE = 50.0
 """Activations are saturated there."""
@@ -74,8 +85,8 @@ class Filling:
             makers = {"random": _plain(TensorProto.STRING, "random")}
             pool = np.array([*self.limits.texts, *map(str.swapcase, self.limits.texts)], object)
             if self.limits.texts:
-                makers["strings that are held"] = _any_of(pool)
-            return makers | {"strings of several": _joined(np.array([*pool, "", " ", "a", "Bc"], object))}
+                makers["strings that are held"] = any_of(pool)
+            return makers | {"strings of several": joined(np.array([*pool, "", " ", "a", "Bc"], object))}
         dtype = np.dtype(helper.tensor_dtype_to_np_dtype(self.spec.element_type))
         if dtype == np.bool_:
             return {
@@ -92,29 +103,6 @@ class Filling:
 
 def _plain(element_type: int, values: Values) -> Maker:
     return lambda shape, rng: random_array(element_type, shape, values, rng)
-
-
-def sprinkled(*specials: float) -> Maker:
-    """Ordinary doubles, a fifth of them replaced by special values; each of these occurs if the shape has room."""
-
-    def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        count = int(np.prod(shape))
-        values = np.where(rng.random(count) < 0.2, rng.choice(np.array(specials), count), rng.standard_normal(count))
-        places = rng.permutation(count)[: len(specials)]
-        values[places] = rng.permutation(specials)[: len(places)]
-        return values.reshape(shape)
-
-    return draw
-
-
-def _joined(pool: Array) -> Maker:
-    """Strings that are up to thirty strings of the pool joined."""
-
-    def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        made = ["".join(rng.choice(pool, rng.integers(1, 31))) for _ in range(prod(shape))]
-        return np.array(made, object).reshape(shape)
-
-    return draw
 
 
 def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
@@ -134,7 +122,7 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
     pool = [0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 1.0, -1.0, 6.5, -11.0, 37.0, -37.0, *near]
     makers: dict[str, Maker] = {
         "random": made(lambda shape, rng: rng.standard_normal(shape)),
-        "mixed": made(_mixed(pool)),
+        "mixed": made(mixed(pool)),
         "wide": made(lambda shape, rng: rng.uniform(-WIDE, WIDE, shape)),
         "positive": made(lambda shape, rng: rng.uniform(0.1, 1.0, shape)),
         "negative": made(lambda shape, rng: -rng.uniform(0.1, 9.0, shape)),
@@ -143,40 +131,40 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         "ones": made(lambda shape, rng: np.ones(shape)),
     }
     if limits.has_steps:
-        makers["off steps"] = made(_beside(_steps(limits.constants)))
-        makers["on steps"] = made(_any_of(_steps(limits.constants)))
+        makers["off steps"] = made(beside(_steps(limits.constants)))
+        makers["on steps"] = made(any_of(_steps(limits.constants)))
     if limits.tables:
-        makers["from tables"] = made(_beside(limits.tables))
-        makers |= {f"above tables, {at}": made(_in_order(part)) for at, part in _chunks(limits.tables, 1 + 1e-5)}
-        makers |= {f"below tables, {at}": made(_in_order(part)) for at, part in _chunks(limits.tables, 1 - 1e-5)}
-    makers |= {f"keys, {at}": made(_in_order(part)) for at, part in _chunks(limits.keys)}
+        makers["from tables"] = made(beside(limits.tables))
+        makers |= {f"above tables, {at}": made(in_order(part)) for at, part in _chunks(limits.tables, 1 + 1e-5)}
+        makers |= {f"below tables, {at}": made(in_order(part)) for at, part in _chunks(limits.tables, 1 - 1e-5)}
+    makers |= {f"keys, {at}": made(in_order(part)) for at, part in _chunks(limits.keys)}
     halfway = [number for number in _between_all(limits.constants) if abs(number) < largest / 4]
     if limits.has_steps and halfway:
         # No value lies on a step, where rounding decides.
-        makers["between constants"] = made(_any_of(halfway))
+        makers["between constants"] = made(any_of(halfway))
     if near:
-        makers["around constants"] = made(_any_of(near))
+        makers["around constants"] = made(any_of(near))
     for constant in limits.constants[:4]:
         step = abs(constant) / 2 + 1
         if abs(constant) + step < largest:
-            makers[f"at {constant:g}"] = made(_scaled(constant, least=1.0))
-            makers[f"above {constant:g}"] = made(_scaled(constant + step))
-            makers[f"below {constant:g}"] = made(_scaled(constant - step))
+            makers[f"at {constant:g}"] = made(scaled(constant, least=1.0))
+            makers[f"above {constant:g}"] = made(scaled(constant + step))
+            makers[f"below {constant:g}"] = made(scaled(constant - step))
         if limits.has_steps and not float(constant).is_integer():
-            makers[f"ties of {constant:g}"] = made(_ties(constant))
+            makers[f"ties of {constant:g}"] = made(ties(constant))
     for constant in limits.constants:
         if 0 < constant < _EPSILON:
             # Such an epsilon is added to a mean of squares.
-            makers[f"roots of {constant:g}"] = made(_normal(constant**0.5))
+            makers[f"roots of {constant:g}"] = made(normal(constant**0.5))
     for element_type in sorted(limits.cast_to):
         integer = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
         # Most bounds are infinite in float16, and infinities are a kind of their own.
         bounds = np.clip(np.array(lowest_and_highest(integer), np.float64), -largest, largest)
-        makers[f"over {integer.name}"] = made(_between(*bounds))
+        makers[f"over {integer.name}"] = made(between(*bounds))
     if not limits.rounds_to_integers:
         decades = float(np.log10(largest)) * 0.45
         makers |= {
-            "small": made(_any_of([tiny, -tiny, 1e-3, subnormal * 3, tiny**0.5])),
+            "small": made(any_of([tiny, -tiny, 1e-3, subnormal * 3, tiny**0.5])),
             "mixed magnitudes": made(
                 lambda shape, rng: 10.0 ** rng.uniform(-decades, decades, shape) * rng.choice([-1.0, 1.0], shape)
             ),
@@ -184,7 +172,7 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
             "huge": made(lambda shape, rng: rng.uniform(-0.75, 0.75, shape) * largest),
             # The largest x with a finite exp(x) is log(largest); sums of exponentials overflow around it.
             "around the edge of exp": made(lambda shape, rng: rng.standard_normal(shape) + np.log(largest)),
-            "largest": made(_any_of([largest, -largest, 0.95 * largest, 0.0])),
+            "largest": made(any_of([largest, -largest, 0.95 * largest, 0.0])),
             FAR_UP: made(lambda shape, rng: rng.uniform(0.5, 1.0, shape) * largest**0.65),
             FAR_DOWN: made(lambda shape, rng: rng.uniform(0.5, 1.0, shape) * largest**-0.65),
         }
@@ -200,58 +188,10 @@ def _chunks(values: Sequence[float], factor: float = 1.0) -> Iterator[tuple[int,
         yield start, np.array(values[start : start + _CHUNK]) * factor
 
 
-def _any_of(values: Sequence[float] | Array) -> Maker:
-    return lambda shape, rng: rng.choice(np.array(values), shape)
-
-
-def _mixed(values: Sequence[float]) -> Maker:
-    """Ordinary values, and some of these values at about 40% of the places."""
-
-    def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-        ordinary = rng.standard_normal(shape)
-        return np.where(rng.random(shape) < 0.4, rng.choice(np.array(values), shape), ordinary)
-
-    return draw
-
-
-def _in_order(values: Array) -> Maker:
-    """The values in order, repeated to fill the shape."""
-    return lambda shape, rng: np.resize(values, shape)
-
-
-def _between(least: float, most: float) -> Maker:
-    return lambda shape, rng: rng.uniform(least, most, shape)
-
-
-def _normal(deviation: float) -> Maker:
-    return lambda shape, rng: rng.standard_normal(shape) * deviation
-
-
-def _scaled(end: float, least: float = 0.9) -> Maker:
-    """Values just within an end, so that their means too lie on one side of a constant."""
-    return lambda shape, rng: rng.uniform(least, 1.0, shape) * end
-
-
-def _ties(step: float) -> Maker:
-    """Small multiples of half a step: dividing them by the step is exact, so rounding breaks no ties."""
-    pool = step * np.array([0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0])
-    return lambda shape, rng: rng.choice(pool, shape, p=[0.3, 0.3, *[0.4 / 6] * 6])
-
-
 def _steps(constants: Sequence[float]) -> list[float]:
     """Multiples of a half, and of half of each constant."""
     steps = [1.0, *(abs(constant) for constant in constants if constant and abs(constant) < WIDE)]
     return [step * count / 2 for step in steps for count in range(-9, 10)]
-
-
-def _beside(values: Sequence[float]) -> Maker:
-    """These values, off by a tenth to a millionth of their size."""
-
-    def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-        distance = 10.0 ** rng.uniform(-6, -1, shape) * rng.choice([-1.0, 1.0], shape)
-        return rng.choice(np.array(values), shape) * (1 + distance)
-
-    return draw
 
 
 def _near(constants: Sequence[float], dtype: np.dtype[Any]) -> list[float]:
@@ -308,10 +248,10 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         makers["from tables"] = chosen(*map(round, limits.tables))
     keys = [key for key in limits.keys if lowest <= key <= highest and key == round(key)]
     for at, part in _chunks(keys):
-        makers[f"keys, {at}"] = _in_order(part.astype(dtype))
+        makers[f"keys, {at}"] = in_order(part.astype(dtype))
     vectors = () if filling.nonzero else limits.integer_vectors
     for at, vector in enumerate(each for each in vectors if lowest <= min(each) and max(each) <= highest):
-        makers[f"as held, {at}"] = _in_order(np.array(vector, dtype))
+        makers[f"as held, {at}"] = in_order(np.array(vector, dtype))
     return makers | {
         "limits": chosen(lowest, highest, 0, 1, lowest + 1, highest - 1),
         "whole range": drawn(lowest, highest),

@@ -9,9 +9,8 @@ of the models are always claims, unless they are the same by construction.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from onnx import ModelProto, NodeProto
 
@@ -21,6 +20,7 @@ from reducelower.plan import Plan, Site
 from reducelower.types import Inference
 from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.claims import Alignment, Claim, Level
+from reducelower.verification.regions.guesses import Guesses, Names, is_constant
 from reducelower.verification.regions.numbering import Numbers, Table, attributes, inside
 from reducelower.verification.regions.places import Place
 from reducelower.verification.regions.rewrites import Rewrites
@@ -65,8 +65,6 @@ def align(
     return aligner.run(interface)
 
 
-Names = Literal["hints", "kept", "ignored"]
-
 Interface = tuple[Mapping[str, str], Mapping[str, str]]
 """Inputs and outputs of the second model, with those of the first that correspond."""
 
@@ -107,7 +105,7 @@ class _Aligner:
             self._table.add(node, level.left_numbers, left.opsets)
         self._found.levels.append(level)
         sites = self._sites_of(level)
-        guesses = self._guesses(level, outputs)
+        guesses = Guesses(self._table, self._dropped, self._names).of(level, outputs)
         guesses.update((name, name) for name in sites)
         producers = {name: (at, node) for at, node in enumerate(left.holder.node) for name in node.output if name}
         claims: dict[object, Claim] = {}
@@ -163,7 +161,7 @@ class _Aligner:
             is_told = site is not None and self._rewrites.are_known
             if not is_same or is_told or _is_tried(site, level.left, counterpart, node):
                 differing.append((counterpart, name))
-            elif counterpart not in sites and not _is_constant(node):
+            elif counterpart not in sites and not is_constant(node):
                 self._found.shared += level.path == "graph"
         return differing
 
@@ -183,59 +181,6 @@ class _Aligner:
                 self._found.missing.append(site)
             found.update(dict.fromkeys(names, site))
         return found
-
-    def _guesses(self, level: Level, outputs: Mapping[str, str]) -> dict[str, str]:
-        """Counterparts in the first model of values in the second: first by name, then by order.
-
-        Once a guess was dropped, names may mislead, and come last.
-        """
-        left = {name for node in level.left.holder.node for name in node.output if name}
-        right = [name for node in level.right.holder.node for name in node.output if name]
-        named = {name: name for name in right if name in left and (level.path, name, name) not in self._dropped}
-        if self._names == "kept":
-            return {**named, **outputs}  # a conversion keeps names
-        guesses = {**({} if self._dropped or self._names == "ignored" else named), **outputs}
-        if any(name not in guesses for name in right):
-            in_order = list(self._by_order(level, guesses.keys(), set(guesses.values())))
-            guesses |= {name: other for name, other in in_order if (level.path, other, name) not in self._dropped}
-        taken = set(guesses.values())
-        return {name: name for name in named if self._names == "hints" and name not in taken} | guesses
-
-    def _by_order(self, level: Level, known: Set[str], taken: Set[str]) -> Iterator[tuple[str, str]]:
-        """Pairs of values by order, from like nodes, if both sides have as many of them."""
-        left = self._kinds(level.left, level.left_numbers, taken)
-        right = self._kinds(level.right, level.right_numbers, known) if left else {}
-        for kind, nodes in right.items():
-            others = left.get(kind, [])
-            if len(others) == len(nodes):
-                for other, node in zip(others, nodes, strict=True):
-                    yield from ((b, a) for a, b in zip(other.output, node.output, strict=True) if a and b)
-
-    def _kinds(self, place: Place, numbers: Numbers, named: Set[str]) -> dict[object, list[NodeProto]]:
-        """The nodes that compute no value of these names, grouped by operator, attributes and constants.
-
-        What is inside a node may differ.
-        """
-        unnamed = [node for node in place.holder.node if named.isdisjoint(node.output) and not _is_constant(node)]
-        constants = self._constants(place, numbers) if unnamed else {}
-        found: dict[object, list[NodeProto]] = {}
-        for node in unnamed:
-            kind: Hashable = node.domain, node.op_type, len(node.input)
-            if not any(subgraphs(node)):
-                kind = self._table.signature(node, constants, place.opsets)
-            found.setdefault(self._table.of(("kind", kind, len(node.output))), []).append(node)
-        return found
-
-    def _constants(self, place: Place, known: Numbers) -> Numbers:
-        """The numbers of constants only, which distinguish like nodes wherever they stand."""
-        numbers: Numbers = {}
-        inputs = {value.name for value in place.holder.input}
-        names = (tensor.name for tensor in place.holder.initializer)
-        numbers.update((name, known[name]) for name in names if name not in inputs and name in known)
-        for node in place.holder.node:
-            if _is_constant(node):
-                self._table.add(node, numbers, place.opsets)
-        return numbers
 
     # Graphs inside
 
@@ -314,7 +259,3 @@ def _is_tried(site: Site | None, place: Place, name: str, after: NodeProto) -> b
     if site is None or before is None or site.count != 1 or after.op_type in REDUCTIONS:
         return site is not None
     return before.op_type != after.op_type or list(before.attribute) == list(after.attribute)
-
-
-def _is_constant(node: NodeProto) -> bool:
-    return node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS
