@@ -79,7 +79,7 @@ def _declared(source: Source, settings: Settings) -> Source:
         return source
     model = deepcopy(source.proto)
     types = {name: parse_element_type(kind) for name, kind in (settings.element_types or {}).items()}
-    declare(model.graph, types, settings.ranks or {})
+    declare(model, types, settings.ranks or {})
     if settings.freeze_defaults:
         initialized = {tensor.name for tensor in model.graph.initializer}
         inputs = [value for value in model.graph.input if value.name not in initialized]

@@ -102,7 +102,7 @@ class BodyScope(Scope):
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The type of a value in a subgraph of one of the nodes."""
         resolver, nodes = self._types
-        return resolver.type(name, nodes.inside(node)[number][0])
+        return resolver.type(name, nodes.inside(node)[number])
 
     # Everything else
 

@@ -235,7 +235,7 @@ class GraphScope(GraphView):
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The type of a value in a node's subgraph, given by its number among the node's subgraphs."""
         inside = self.inside(node)
-        return self.ground.resolver.type(name, inside[number][0]) if number < len(inside) else None
+        return self.ground.resolver.type(name, inside[number]) if number < len(inside) else None
 
     # Additions
 

@@ -13,7 +13,7 @@ from reducelower.arguments import LARGEST_RANK
 from reducelower.errors import RefusedError
 from reducelower.model.schemas import plain_domain
 from reducelower.model.value_info import StatedType
-from reducelower.types.borders import HOLDERS, Source, in_common, is_followed, sources_inside, sources_outside
+from reducelower.types.borders import HOLDERS, Source, in_common, is_followed, source_outside, sources_inside
 from reducelower.types.call import Call, UnknownError
 from reducelower.types.element_types import element_type_by_readers, output_element_type
 from reducelower.types.elements import ELEMENTS
@@ -39,7 +39,7 @@ class NodeRecord:
     Attributes:
         node: the node.
         domain: its domain; empty for either spelling of the default one.
-        inside: its subgraphs or the function it calls, if `is_followed` holds; None until a question needs it.
+        inside: its subgraphs, if `is_followed` holds; None until a question needs it.
         inputs: the facts about its inputs in the last run of onnx's inference.
         inferred: the facts about its outputs that this run returned.
     """
@@ -49,8 +49,7 @@ class NodeRecord:
     def __init__(self, node: NodeProto) -> None:
         self.node = node
         self.domain = plain_domain(node.domain)
-        holds_none = not self.domain and node.op_type not in HOLDERS
-        self.inside: Sequence[tuple[Graph, Sequence[str]]] | None = () if holds_none else None
+        self.inside: Sequence[Graph] | None = () if self.domain or node.op_type not in HOLDERS else None
         self.inputs: Sequence[Facts | None] | None = None
         self.inferred: Sequence[Facts] = ()
 
@@ -119,7 +118,8 @@ class Answers:
         """The answer for a value that enters a graph from outside, or leaves one; of no other value is one known."""
         made = value.made
         if made is None:
-            return in_common(question, sources_outside(value.home, value.name), self.ask)
+            source = source_outside(value.home, value.name)
+            return UNKNOWN[question] if source is None else in_common(question, [source], self.ask)
         return UNKNOWN[question] if made.inside == () else in_common(question, self._inside(made, value), self.ask)
 
     def _element_type(self, value: ValueRecord) -> int:
@@ -244,14 +244,14 @@ class Answers:
     # From the inputs of a node to its outputs
 
     def _inside(self, made: NodeRecord, value: ValueRecord) -> Sequence[Source]:
-        """The inner values that become an output of an If, a Loop, a Scan or a call of a function."""
+        """The inner values that become an output of an If, a Loop or a Scan."""
         node, home = made.node, value.home
         if made.inside is None:
             made.inside = home.inside(node) if is_followed(node, home) else ()
         if not made.inside:
             return ()
         numbers = None
-        if not made.domain and node.op_type == "If" and node.input:
+        if node.op_type == "If" and node.input:
             numbers = Known(elements=self.ask(home, "elements", node.input[0])).numbers
         return sources_inside(node, value.place, home, made.inside, bool(numbers[0]) if numbers else None)
 

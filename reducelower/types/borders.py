@@ -1,4 +1,4 @@
-"""How values enter subgraphs, and leave them."""
+"""How values enter subgraphs and leave them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 from onnx import NodeProto
 
+from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.types.graphs import Graph
 from reducelower.types.known import UNKNOWN, Question
 from reducelower.types.sizes import Size
 
-__all__ = ["HOLDERS", "Source", "carried", "in_common", "is_followed", "sources_inside", "sources_outside"]
+__all__ = ["HOLDERS", "Source", "carried", "in_common", "is_followed", "source_outside", "sources_inside"]
 
 HOLDERS = frozenset({"If", "Loop", "Scan"})
 """Operators of the default domain whose subgraphs are followed."""
@@ -41,14 +42,16 @@ class Source(NamedTuple):
 
 def is_followed(node: NodeProto, graph: Graph) -> bool:
     """Whether the outputs of a node follow from its subgraphs."""
-    if node.op_type not in HOLDERS or node.domain not in DEFAULT_DOMAINS:
-        return False
-    return node.op_type != "Scan" or _is_followed_scan(node, graph)
+    is_holder = node.domain in DEFAULT_DOMAINS and node.op_type in HOLDERS
+    return is_holder and (node.op_type != "Scan" or _is_followed_scan(node, graph))
 
 
 def _is_followed_scan(node: NodeProto, graph: Graph) -> bool:
     """A Scan of opset 8 has a batch axis, and a broken one may scan more inputs than it has."""
-    scanned = value_of(node, "num_scan_inputs", 0)
+    try:
+        scanned = value_of(node, "num_scan_inputs", 0)
+    except RefusedError:  # it refers to an attribute of a function
+        return False
     is_sound = isinstance(scanned, int) and 0 < scanned <= len(node.input)
     return is_sound and graph.opset >= _SCAN_WITHOUT_BATCH
 
@@ -58,20 +61,19 @@ def carried(node: NodeProto) -> int:
     return len(node.input) - int(value_of(node, "num_scan_inputs"))
 
 
-def sources_outside(graph: Graph, name: str) -> Sequence[Source]:
-    """The outer value that a Loop or Scan passes to an input of its body; none if unknown."""
+def source_outside(graph: Graph, name: str) -> Source | None:
+    """The outer value that becomes an input of the body of a Loop or Scan; None if unknown."""
     node, around, place = graph.node, graph.around, graph.inputs.get(name)
-    if node is None or around is None or place is None:
-        return ()
-    is_given = place < len(node.input) and node.input[place] != ""
-    if not is_given or not is_followed(node, around):
-        return ()
+    if node is None or around is None or place is None or not is_followed(node, around):
+        return None
+    outer = node.input[place] if place < len(node.input) else ""
+    if not outer:
+        return None
     if node.op_type == "Loop":
-        return (Source(around, node.input[place], None),)  # it keeps its element type; its shape may change
+        return Source(around, outer, None)  # it keeps its element type; its shape may change
     if place >= carried(node):
-        at = _scanned(node, "scan_input_axes", place)
-        return (Source(around, node.input[place], -1, at),)
-    return (Source(around, node.input[place]),)  # a state of a Scan keeps its shape
+        return Source(around, outer, -1, _scanned(node, "scan_input_axes", place))
+    return Source(around, outer)  # a state of a Scan keeps its shape
 
 
 def _scanned(node: NodeProto, axes: str, place: int) -> int:
@@ -81,28 +83,25 @@ def _scanned(node: NodeProto, axes: str, place: int) -> int:
 
 
 def sources_inside(
-    node: NodeProto, place: int, home: Graph, inside: Sequence[tuple[Graph, Sequence[str]]], taken: bool | None
+    node: NodeProto, place: int, home: Graph, inside: Sequence[Graph], taken: bool | None
 ) -> Sequence[Source]:
-    """The values inside a node's subgraphs that become an output.
-
-    `taken` is the condition of an If, if it is known.
-    """
+    """The values inside a node's subgraphs that become an output. `taken` is the condition of an If, if it is known."""
     axes: int | None = 0
     at, along = 0, None
-    kind = node.op_type
-    if kind == "If" and taken is not None:
+    if node.op_type == "If" and taken is not None:
         branches = [each.name for each in node.attribute if each.HasField("g")]
         wanted = "then_branch" if taken else "else_branch"
         inside = [each for branch, each in zip(branches, inside, strict=True) if branch == wanted]
-    elif kind == "Loop":
+    elif node.op_type == "Loop":
         axes = None if place < len(node.input) - 2 else 1
         place += 1  # its body yields its condition first
-    elif kind == "Scan" and place < carried(node):
+    elif node.op_type == "Scan" and place < carried(node):
         return [Source(home, node.input[place])]  # a state keeps its shape
-    elif kind == "Scan":
+    elif node.op_type == "Scan":
         axes, at, first = 1, _scanned(node, "scan_output_axes", place), carried(node)
         along = home, node.input[first], _scanned(node, "scan_input_axes", first)
-    return [Source(graph, names[place], axes, at, along) for graph, names in inside if place < len(names)]
+    outputs = [(graph, graph.holder.output) for graph in inside]
+    return [Source(graph, names[place].name, axes, at, along) for graph, names in outputs if place < len(names)]
 
 
 def in_common(question: Question, sources: Sequence[Source], ask: Callable[[Graph, Question, str], Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Graphs as the resolver sees them."""
+"""Graphs and subgraphs as the resolver sees them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Graph:
     Attributes:
         holder: the message.
         around: the enclosing graph, if there is one.
-        node: the node that holds it, if there is one.
+        node: the node that holds it.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Graph:
     @cached_property
     def inputs(self) -> Mapping[str, int]:
         """The positions of inputs by name."""
-        return _places(self.holder.input)
+        return {value.name: at for at, value in enumerate(self.holder.input)}
 
     @cached_property
     def _initializers(self) -> Mapping[str, int]:
@@ -104,10 +104,9 @@ class Graph:
     @cached_property
     def _outside_nodes(self) -> Mapping[str, TypeProto]:
         """The stated types of graph inputs, graph outputs and sparse initializers."""
-        holder = self.holder
         types = {
             value.name: value.type
-            for value in (*holder.output, *holder.input)
+            for value in (*self.holder.output, *self.holder.input)
             # The inputs of a Scan body need not have types; inference knows them.
             if value.name not in self._value_info or type_string(value.type) is not None
         }
@@ -200,9 +199,9 @@ class Graph:
         """The type that the graph states for a value."""
         return stated_type(self._stated(name))
 
-    def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
-        """The subgraphs of a node, each with the names of its outputs."""
-        return [(Graph(graph, self, node), [value.name for value in graph.output]) for _, _, graph in subgraphs(node)]
+    def inside(self, node: NodeProto) -> Sequence[Graph]:
+        """The subgraphs of a node."""
+        return [Graph(graph, self, node) for _, _, graph in subgraphs(node)]
 
 
 def _places(values: Sequence[ValueInfoProto] | Sequence[TensorProto]) -> Mapping[str, int]:

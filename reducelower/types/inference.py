@@ -34,7 +34,7 @@ def inference_of(
     message = document.message
     if element_types or ranks:
         message = skeleton(message, LARGEST_CONSTANT)
-        declare(message.graph, element_types, ranks)
+        declare(message, element_types, ranks)
     return Inference(message, freezes_defaults=freezes_defaults)
 
 

@@ -1,4 +1,4 @@
-"""The graphs of one model by their keys, and the types of their values; local functions are not looked into."""
+"""The graphs of one model by their keys, and the types of their values. Local functions count as unknown operators."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GraphKey = tuple[int, ...]
 
 
 class Inference:
-    """The graphs of one model by their keys, and the types of its values."""
+    """The graphs of one model by their keys, and the types of their values."""
 
     def __init__(self, model: ModelProto, *, freezes_defaults: bool = False) -> None:
         """Take a model, and whether defaults of inputs are constants."""
@@ -129,13 +129,9 @@ class KeyedGraph(Graph):
         """See `Graph.value`; defaults that callers may override are not constants."""
         return None if self._is_default(name) else super().value(name)
 
-    def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
-        """See `Graph.inside`."""
+    def inside(self, node: NodeProto) -> Sequence[Graph]:
+        """The subgraphs of a node."""
         index = next((at for at in map(self.positions.get, node.output) if at is not None), None)
         if index is None:
             return ()
-        inner = [
-            (self._model.graph((*self.key, index, number)), graph)
-            for number, _, graph in subgraphs(self.holder.node[index])
-        ]
-        return [(view, [value.name for value in graph.output]) for view, graph in inner]
+        return [self._model.graph((*self.key, index, number)) for number, _, _ in subgraphs(self.holder.node[index])]

@@ -6,22 +6,18 @@ from collections.abc import Iterator, Mapping
 
 from onnx import GraphProto, ModelProto, TypeProto
 
-from reducelower.model.graph import graphs, subgraphs
+from reducelower.model.graph import graphs
 
 __all__ = ["declare", "names_in"]
 
 
-def declare(holder: GraphProto, element_types: Mapping[str, int], ranks: Mapping[str, int]) -> None:
-    """State the declared types in a graph and its subgraphs, so that inference starts from them."""
-    if not element_types and not ranks:
-        return
-    stated = {value.name: value for value in (*holder.value_info, *holder.output, *holder.input)}
-    for name in sorted((element_types.keys() | ranks.keys()) & set(_defined_in(holder))):
-        value = stated[name] if name in stated else holder.value_info.add(name=name)
-        _complete(value.type, element_types.get(name), ranks.get(name))
-    for node in holder.node:
-        for _, _, inner in subgraphs(node):
-            declare(inner, element_types, ranks)
+def declare(model: ModelProto, element_types: Mapping[str, int], ranks: Mapping[str, int]) -> None:
+    """State the declared types in all graphs of a model, so that inference starts from them."""
+    for _, graph in graphs(model):
+        stated = {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}
+        for name in sorted((element_types.keys() | ranks.keys()) & set(_defined_in(graph))):
+            value = stated[name] if name in stated else graph.value_info.add(name=name)
+            _complete(value.type, element_types.get(name), ranks.get(name))
 
 
 def _complete(stated: TypeProto, element_type: int | None, rank: int | None) -> None:
@@ -41,8 +37,8 @@ def names_in(model: ModelProto) -> set[str]:
     return {name for _, graph in graphs(model) for name in _defined_in(graph)}
 
 
-def _defined_in(holder: GraphProto) -> Iterator[str]:
-    yield from (value.name for value in holder.input)
-    yield from (tensor.name for tensor in holder.initializer)
-    for node in holder.node:
+def _defined_in(graph: GraphProto) -> Iterator[str]:
+    yield from (value.name for value in graph.input)
+    yield from (tensor.name for tensor in graph.initializer)
+    for node in graph.node:
         yield from node.output
