@@ -158,7 +158,7 @@ class _Outside:
         self._scope = scope
         self._name = name
 
-    def answer(self, question: Question, value: Callable[[], Array | None]) -> Any:
+    def answer(self, question: Question) -> Any:
         scope, name = self._scope, self._name
         match question:
             case "element_type":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -19,7 +21,7 @@ from reducelower.types.element_types import element_type_by_readers, output_elem
 from reducelower.types.elements import ELEMENTS
 from reducelower.types.fold import SELECTING, evaluated, is_computable
 from reducelower.types.graphs import Graph, Held
-from reducelower.types.known import COUNTING, UNKNOWN, Constant, Elements, Known, Question, Shape
+from reducelower.types.known import COUNTING, LONGEST, UNKNOWN, Constant, Elements, Known, Question, Shape
 from reducelower.types.node_inference import NOTHING, Facts, NodeInference, can_infer
 from reducelower.types.ranks import listed, rank_rule
 from reducelower.types.shapes import ALIKE, SHAPES
@@ -69,7 +71,7 @@ class ValueRecord:
     __slots__ = ("_stated", "answers", "held", "home", "made", "name", "place")
 
     def __init__(
-        self, home: Graph, name: str, held: Held | None, made: NodeRecord | None = None, place: int = 0
+        self, home: Graph, name: str, held: Held | Constant | None, made: NodeRecord | None = None, place: int = 0
     ) -> None:
         self._stated: StatedType | None = None
         self.home = home
@@ -105,10 +107,13 @@ class Answers:
 
     def work_out(self, question: Question, value: ValueRecord) -> Any:
         """The answer to a question about a value."""
-        if value.held is None or question == "constant":
+        held = value.held
+        if held is None or question == "constant":
             answer = getattr(self, f"_{question}")(value)
         else:
-            answer = value.held.answer(question, partial(_if_readable, value))
+            if isinstance(held, Constant):
+                held = value.held = _with_value(value, held)
+            answer = held.answer(question)
         if answer is None or question != "shape":
             return answer
         place = value.home.place, value.name  # each unknown size becomes an atom
@@ -282,8 +287,10 @@ class Answers:
         return Facts(element_type, self.ask(graph, "shape", name), b"", self.ask(graph, "data", name))
 
 
-def _if_readable(value: ValueRecord) -> Array | None:
-    try:
-        return value.home.value(value.name)
-    except RefusedError:  # a node that needs the value is refused
-        return None
+def _with_value(value: ValueRecord, constant: Constant) -> Known:
+    """The facts about a constant, with its value if that is small."""
+    array = None
+    if prod(constant.shape) <= LONGEST:
+        with suppress(RefusedError):  # a node that needs the value is refused
+            array = value.home.value(value.name)
+    return Known.of_constant(constant.element_type, constant.shape, array)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from functools import cached_property
 from itertools import count, repeat
 from operator import attrgetter
@@ -21,10 +21,10 @@ __all__ = ["Graph", "Held"]
 
 
 class Held(Protocol):
-    """The facts about a value that need no node: about a constant, or a value from outside."""
+    """The facts about a value that need no node."""
 
-    def answer(self, question: Question, value: Callable[[], Array | None]) -> Any:
-        """The answer to a question, as `Known` defines it. `value` reads the value of a constant."""
+    def answer(self, question: Question) -> Any:
+        """The answer to a question, as `Known` defines it."""
 
 
 class Graph:
@@ -166,7 +166,7 @@ class Graph:
         node = self.constant_node(name) if initializer is None else None
         return initializer if node is None else tensor_of(node)
 
-    def held(self, name: str) -> Held | None:
+    def held(self, name: str) -> Held | Constant | None:
         """The facts about a constant, or about the iteration number and condition of a Loop; None for other values."""
         tensor = self.tensor(name)
         if tensor is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -81,7 +81,7 @@ class Known:
         elements = tuple(map(int, value.reshape(-1).tolist())) if element_type in COUNTING else None
         return cls(element_type, shape, elements, value)
 
-    def answer(self, question: Question, value: Callable[[], Array | None]) -> Any:
+    def answer(self, question: Question) -> Any:
         """See `Held.answer`."""
         return getattr(self, question)
 
@@ -120,7 +120,7 @@ class Known:
 
 
 class Constant(NamedTuple):
-    """The facts about a constant, whose value is read only when a question needs it."""
+    """The type of a constant, whose value is read only when a question needs it."""
 
     element_type: int
     shape: tuple[int, ...]
@@ -129,11 +129,6 @@ class Constant(NamedTuple):
     def type(self) -> dict[Question, Any]:
         """The answers that do not need the value."""
         return {"element_type": self.element_type, "rank": len(self.shape), "shape": self.shape}
-
-    def answer(self, question: Question, value: Callable[[], Array | None]) -> Any:
-        """See `Held.answer`."""
-        is_small = prod(self.shape) <= LONGEST
-        return getattr(Known.of_constant(self.element_type, self.shape, value() if is_small else None), question)
 
 
 COUNTING = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)

@@ -12,7 +12,7 @@ from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.types.graphs import Graph, Held
-from reducelower.types.known import Known
+from reducelower.types.known import Constant, Known
 from reducelower.types.resolver import Resolver
 
 __all__ = ["GraphKey", "Inference", "KeyedGraph"]
@@ -121,7 +121,7 @@ class KeyedGraph(Graph):
     def _is_default(self, name: str) -> bool:
         return not self.key and self._model.has_open_defaults and name in self.inputs
 
-    def held(self, name: str) -> Held | None:
+    def held(self, name: str) -> Held | Constant | None:
         """See `Graph.held`; defaults that callers may override are not constants."""
         return None if self._is_default(name) else super().held(name)
 
