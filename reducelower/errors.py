@@ -138,16 +138,8 @@ class RuleError(UnreadableError):
 
 
 class TargetError(ValueError):
-    """A target file that cannot be read or is not valid.
-
-    Attributes:
-        reason: what is wrong, and what to write instead.
-        source: the file, or a name for it.
-        place: key in the file, such as ``fact 3: when.axes``; empty for the file as a whole.
-    """
+    """A target file that cannot be read or is not valid. The message says what to write instead."""
 
     def __init__(self, reason: str, source: str, place: str = "") -> None:
-        self.reason = reason
-        self.source = source
-        self.place = place
+        """Put the file, and the key in it such as ``fact 3: when.axes``, in front of the reason."""
         super().__init__(": ".join(filter(None, (source, place, reason))))
