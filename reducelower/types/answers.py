@@ -174,8 +174,8 @@ class Answers:
     def _rank_of_output(self, made: NodeRecord, value: ValueRecord) -> int | None:
         """The rank of an output by the tables of ranks."""
         home = value.home
-        version = home.version(made.domain)
-        rule = None if version is None else rank_rule(made.node.op_type, made.domain, value.place, home.opset)
+        is_imported = not made.domain or home.version(made.domain) is not None
+        rule = rank_rule(made.node.op_type, made.domain, value.place, home.opset) if is_imported else None
         rank = self._by_rule(rule, made, home)
         return rank if rank is not None and 0 <= rank <= LARGEST_RANK else None
 

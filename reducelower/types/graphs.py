@@ -34,6 +34,7 @@ class Graph:
         holder: the message.
         around: the enclosing graph, if there is one.
         node: the node that holds it.
+        place: the key of the graph for the resolver. It is not the graph itself, which would be a reference cycle.
     """
 
     def __init__(
@@ -47,12 +48,8 @@ class Graph:
         self.holder = holder
         self.around = around
         self.node = node
+        self.place: Hashable = object()
         self._imports = imports
-
-    @property
-    def place(self) -> Hashable:
-        """The key of the graph for the resolver."""
-        return self
 
     def version(self, domain: str) -> int | None:
         """The opset version of a domain; None if it is not imported."""

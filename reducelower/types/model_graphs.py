@@ -111,12 +111,8 @@ class KeyedGraph(Graph):
         """Take the graph at a key."""
         super().__init__(*model.parts(key))
         self.key = key
+        self.place = key  # which a graph of a run shares with the graph that it replaces
         self._model = model
-
-    @property
-    def place(self) -> GraphKey:
-        """The key, which a graph of a run shares with the graph that it replaces."""
-        return self.key
 
     def _is_default(self, name: str) -> bool:
         return not self.key and self._model.has_open_defaults and name in self.inputs
