@@ -62,10 +62,6 @@ class Call:
         """The contents of an input."""
         return self._asked("elements", index)  # type: ignore[no-any-return]
 
-    def shape_if_known(self, index: int) -> tuple[Size, ...] | None:
-        """The shape of an input; None if it is unknown."""
-        return self.ask("shape", self.node.input[index]) if self.has(index) else None
-
     def elements_if_known(self, index: int) -> Elements | None:
         """The contents of an input; None if they are unknown."""
         return self.ask("elements", self.node.input[index]) if self.has(index) else None
@@ -85,10 +81,6 @@ class Call:
         if ints is None:
             raise UnknownError
         return [int(each) for each in ints]
-
-    def ranks(self) -> list[int]:
-        """The ranks of all inputs."""
-        return [self.rank(index) for index in range(len(self.node.input))]
 
     def any_rank(self) -> int:
         """The rank that all inputs share, from any input where it is known."""

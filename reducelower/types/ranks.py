@@ -46,7 +46,7 @@ RANKS: Mapping[str, RankOf] = {
         ),
         lambda call: call.rank(0),
     ),
-    **dict.fromkeys(BROADCASTING, lambda call: max(call.ranks())),
+    **dict.fromkeys(BROADCASTING, lambda call: max(map(call.rank, range(len(call.node.input))))),
     **dict.fromkeys(("MatMul", "MatMulInteger"), product),
     **dict.fromkeys(("ArgMax", "ArgMin"), lambda call: call.rank(0) - (not call.attribute("keepdims", 1))),
     **dict.fromkeys(REDUCTIONS, _reduced),

@@ -44,7 +44,7 @@ def _reshaped(call: Call) -> Shape:
         return (None,) * call.length(1)
     keeps_zeros = call.attribute("allowzero", 0)
     takes_data = -1 in target or (0 in target and not keeps_zeros)
-    data = call.shape_if_known(0) if takes_data else None
+    data = call.ask("shape", call.node.input[0]) if takes_data else None
     result: list[Size | None] = []
     open_at = -1
     for axis, size in enumerate(target):
