@@ -11,13 +11,14 @@ from onnx.helper import tensor_dtype_to_np_dtype
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.reductions import elementwise
+from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, make_node, set_attribute
 from reducelower.model.schemas import REDUCTIONS, element_type_name
 from reducelower.rulebook.named import of_nothing
 from reducelower.runtimes.reduction import Reduction
 from reducelower.runtimes.remedy import Remedy, Written
 
-__all__ = ["CASTS", "RANGE_KEEPING", "REMEDIES"]
+__all__ = ["CASTS", "PRODUCT", "RANGE_KEEPING", "REMEDIES"]
 
 _CHAINABLE = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 """Operators that may reduce one dimension after the other, except for truncated means."""
@@ -37,6 +38,9 @@ _PICKING = ("ReduceMax", "ReduceMin")
 
 _WHOLE_NUMBERS_FROM = 11
 """First opset version whose TopK takes integers, and which has CumSum."""
+
+_MOST_FACTORS = 64
+"""Most factors of one product; each takes a node."""
 
 _ADDING = ("ReduceL1", "ReduceProd", "ReduceSum", "ReduceSumSquare")
 """Reductions that only add and multiply, so the lower half of a 64-bit result is the 32-bit result."""
@@ -130,7 +134,7 @@ def _top(op: Writer) -> Written | None:
         outputs = [f"over_{axis}", "index"]
         return op.add_many("TopK", [value, op.integers([1], "one")], outputs, axis=axis, largest=largest)[0]
 
-    return _along_each(op, over) if op.node.op_type in _PICKING else None
+    return _along_each(op, over) if op.node.op_type in _PICKING and _takes_integers(op) else None
 
 
 def _running_sum(op: Writer) -> Written | None:
@@ -141,7 +145,34 @@ def _running_sum(op: Writer) -> Written | None:
         sums = op.add("CumSum", value, op.integers(axis, "axis"), tail=f"sums_{axis}")
         return op.add("Slice", sums, *places, tail=f"over_{axis}")
 
-    return _along_each(op, over) if op.node.op_type == "ReduceSum" else None
+    return _along_each(op, over) if op.node.op_type == "ReduceSum" and _takes_integers(op) else None
+
+
+def _takes_integers(op: Writer) -> bool:
+    """Whether the data are signed integers, and TopK and CumSum take them."""
+    is_signed = op.element_type(0) in (TensorProto.INT32, TensorProto.INT64)
+    return is_signed and op.scope.target_opset >= _WHOLE_NUMBERS_FROM
+
+
+def _product(op: Writer) -> Written | None:
+    """Split along each axis and multiply the parts in order, as kernels do."""
+
+    def over(value: str, axis: int, size: int) -> str:
+        if size > _MOST_FACTORS:
+            raise RefusedError(
+                f"it multiplies {size} values along axis {axis}, and products are written out for 1 to {_MOST_FACTORS}",
+                "use a runtime with a kernel of ReduceProd",
+            )
+        if size == 1:
+            return value
+        lengths = op.integers(np.ones(size), "split")
+        value, *others = op.add_many("Split", [value, lengths], [f"part_{axis}_{at}" for at in range(size)], axis=axis)
+        for part in others:
+            value = op.add("Mul", value, part, tail=f"product_{axis}")
+        return value
+
+    is_exact = op.element_type(0) not in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    return _along_each(op, over) if op.node.op_type == "ReduceProd" and is_exact else None
 
 
 def _infinity_apart(op: Writer) -> Written | None:
@@ -162,20 +193,21 @@ def _infinity_apart(op: Writer) -> Written | None:
 
 
 def _along_each(op: Writer, over: Callable[[str, int, int], str]) -> Written | None:
-    """Reduce signed integers along one dimension after the other; their sizes have to be known and not 0."""
+    """Reduce along one dimension after the other.
+
+    Raises:
+        RefusedError: the size of one is not known, or 0.
+    """
     reduction = Reduction(op)
-    is_signed = op.element_type(0) in (TensorProto.INT32, TensorProto.INT64)
-    if not is_signed or op.scope.target_opset < _WHOLE_NUMBERS_FROM:
+    axes = () if reduction.reduces_nothing else sorted(set(reduction.all_axes()))
+    if not axes:
         return None
-    axes = () if reduction.reduces_nothing else reduction.all_axes()
-    shape = op.shape(0)
-    if not axes or shape is None:
-        return None
-    value = op.input(0)
+    value, shape = op.input(0), op.shape(0)
     for axis in axes:
-        size = shape[axis]
+        size = None if shape is None else shape[axis]
         if not size:
-            return None
+            what = "is 0" if size == 0 else "is known at run time only"
+            raise RefusedError(f"it goes along axis {axis}, whose size {what}", "make that dimension static")
         value = over(value, axis, size)
     return reduction.yields(value if reduction.keepdims else op.add("Squeeze", value, op.integers(axes, "axes")))
 
@@ -243,3 +275,9 @@ CASTS: Sequence[Remedy] = tuple(
     )
 )
 """Remedies by another element type; tried after the rules, which know what each type needs."""
+
+PRODUCT = Remedy("product by Split and Mul", _product)
+"""Tried after all remedies that keep the product one node.
+
+Each multiplication would round halves, unlike in kernels; they are cast to float first.
+"""

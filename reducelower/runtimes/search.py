@@ -16,8 +16,7 @@ from reducelower.rulebook.rules import Rules
 from reducelower.runtimes.facts import Fact, Is
 from reducelower.runtimes.features import Features
 from reducelower.runtimes.forms import FORMS
-from reducelower.runtimes.product import PRODUCTS
-from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES
+from reducelower.runtimes.remedies import CASTS, PRODUCT, RANGE_KEEPING, REMEDIES
 from reducelower.runtimes.remedy import NO_COMPARISON_DOES, Remedy, Written, rewrite
 from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.scope import Scope
@@ -157,7 +156,7 @@ def _candidates(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules, ru
         yield from _by_rule(book, node, scope)
     # Only float16 gains range by a cast: it overflows long before float does.
     if not problem.overflows or scope.element_type(node.input[0]) == TensorProto.FLOAT16:
-        yield from (*CASTS, *PRODUCTS)
+        yield from (*CASTS, PRODUCT)
     if not problem.overflows and node.op_type != "ReduceLogSumExp":
         yield from _by_rule(Rules("spec"), node, scope)
 
