@@ -100,16 +100,17 @@ def compose(
             try:
                 nodes = replacement(place)
             except NotItError as reason:
-                by_opset = isinstance(reason, TooOldError)
-                refused.append((region, left(last, place.form, str(reason), by_opset=by_opset)))
-                blocked |= region if isinstance(reason, WrongVectorError) else set()
+                if place.form.is_reported:
+                    by_opset = isinstance(reason, TooOldError)
+                    refused.append((region, left(last, place.form, str(reason), by_opset=by_opset)))
+                if isinstance(reason, WrongVectorError):
+                    blocked |= region
                 continue
-            if nodes:
-                if region.isdisjoint(ends):
-                    accepted.append(Composed(place, last, region, nodes, region))
-                    ends.add(last)
-                    covered |= region
-                break
+            if region.isdisjoint(ends):
+                accepted.append(Composed(place, last, region, nodes, region))
+                ends.add(last)
+                covered |= region
+            break
     settled, given_up = _settle(accepted, graph)
     refused += [(composed.region, left(composed.last, composed.place.form, why)) for composed, why in given_up]
     return settled, _reported(refused, {index for composed in settled for index in composed.region})

@@ -5,7 +5,6 @@ The functions in the table return the nodes, or raise `NotItError` with a senten
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,9 +12,9 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from reducelower.model.schemas import element_type_name, schema, versions
-from reducelower.recompose.expressions import is_near
 from reducelower.recompose.operands import (
     NotItError,
+    check_number,
     epsilon_of,
     reduction,
     refuse_double,
@@ -33,10 +32,10 @@ class TooOldError(NotItError):
 
 
 def replacement(place: Place) -> list[NodeProto]:
-    """The replacement of a match; empty if it is not a Reduce operator after all.
+    """The replacement of a match.
 
     Raises:
-        NotItError: it is not another operator.
+        NotItError: it is not the operator.
     """
     if not place.form.is_reported:
         return reduction(place)
@@ -61,7 +60,7 @@ def _check(place: Place) -> None:
     # A sum has to be divided by the number of its elements, or multiplied by the inverse.
     for name in ("count", "share"):
         if name in place.values:
-            _check_number(place, place.values[name], inverse=name == "share")
+            check_number(place, place.values[name], inverse=name == "share")
 
 
 _SINCE = {"GroupNormalization": 21}
@@ -78,30 +77,6 @@ def _check_version(place: Place) -> None:
     assert element_type is not None
     if f"tensor({element_type_name(element_type)})" not in definition.inputs[0].types:
         raise NotItError(f"it does not take {element_type_name(element_type)}")
-
-
-def _check_number(place: Place, divisor: str, *, inverse: bool) -> None:
-    value, shape = place.graph.constant(divisor), place.graph.shape(place.data)
-    if "group_shape" in place.values:
-        shape = None if shape is None or None in shape else _grouped(shape, place)
-    sizes = None if shape is None else [shape[axis] if axis < len(shape) else None for axis in place.axes]
-    if value is None or value.size != 1 or shape is None or sizes is None or not all(sizes):
-        raise NotItError("it is not known whether the sums are divided by the number of elements")
-    if value.ndim > len(shape):
-        raise NotItError("a constant of one element adds dimensions")
-    number, count = float(value.reshape(-1)[0]), math.prod(size or 0 for size in sizes)
-    if not is_near(number, 1 / count if inverse else count, value.dtype):
-        how = "multiplied" if inverse else "divided"
-        raise NotItError(f"its sums are {how} by {number:g}, and {count} elements are added up")
-
-
-def _grouped(shape: Sequence[int | None], place: Place) -> tuple[int, ...]:
-    """The shape of the data after it is reshaped into groups."""
-    value = place.graph.constant(place.values["group_shape"])
-    stated = [] if value is None else value.reshape(-1).tolist()
-    sizes = [shape[at] or 0 if not size and at < len(shape) else size for at, size in enumerate(stated)]
-    rest = math.prod(size or 0 for size in shape) // (math.prod(size for size in sizes if size != -1) or 1)
-    return tuple(rest if size == -1 else size for size in sizes)
 
 
 # The operators
@@ -180,7 +155,7 @@ def _group(place: Place) -> list[NodeProto]:
     refuse_double(place)
     rank, channels, kind = _channels(place)
     groups = _groups(place, channels)
-    if "shape" in place.values and not _is_shape_of(place, place.values["shape"], place.data):
+    if not place.graph.has_same_sizes(place.output, place.data):
         raise NotItError("what was brought to groups is not brought back to the shape it had")
     if place.match.axes is not None:
         grouped = place.graph.constant(place.values["group_shape"])
@@ -203,25 +178,6 @@ def _groups(place: Place, channels: int) -> int:
     if groups < 1 or channels % groups or (batch != 0 and batch != shape[0]):
         raise NotItError(f"the shape {value.tolist()} does not bring its {channels} channels to groups")
     return groups
-
-
-def _is_shape_of(place: Place, candidate: str, data: str) -> bool:
-    """Whether a value is the shape of another: a constant, or the output of Shape."""
-    value, shape = place.graph.constant(candidate), place.graph.shape(data)
-    if value is not None:
-        sizes = value.tolist()
-        return (
-            shape is not None
-            and len(sizes) == len(shape)
-            and sizes.count(-1) <= 1
-            and all(size in (0, -1, known) for size, known in zip(sizes, shape, strict=True))
-        )
-    made = place.graph.made(candidate)
-    return made is not None and made[0].op_type == "Shape" and made[1] == [data] and made[0].attributes in _WHOLE
-
-
-_WHOLE: Sequence[Mapping[str, Any]] = ({}, {"start": 0})
-"""The attributes of a Shape that returns all sizes."""
 
 
 def _along_axis(place: Place) -> list[NodeProto]:

@@ -9,12 +9,13 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from reducelower.model.schemas import element_type_name
-from reducelower.recompose.expressions import AXES_ARE_INPUT
+from reducelower.recompose.expressions import AXES_ARE_INPUT, is_near
 from reducelower.recompose.place import Place
 
 __all__ = [
     "NotItError",
     "WrongVectorError",
+    "check_number",
     "epsilon_of",
     "reduction",
     "refuse_double",
@@ -116,27 +117,25 @@ def _stripped(shape: Sequence[int | None]) -> tuple[int | None, ...]:
 
 
 def reduction(place: Place) -> list[NodeProto]:
-    """The node that replaces a form of a Reduce operator; none if it is not that operator."""
-    form, axes = place.form, place.match.axes
-    attributes = dict(form.attributes)
-    if {*map(place.graph.element_type, (place.data, place.output))} != {form.element_type}:
-        return []
-    if axes is not None and form.is_careless and not axes.stated:
-        return []
-    if not _is_within(place, place.match.most_dimensions) or not _adds_up(place):
-        return []
+    """The node that replaces a form of a Reduce operator."""
+    form, axes, graph = place.form, place.match.axes, place.graph
+    has_types = {*map(graph.element_type, (place.data, place.output))} == {form.element_type}
+    has_axes = axes is None or axes.stated or (place.opset >= AXES_ARE_INPUT and not form.is_careless)
+    count = graph.constant(place.values.get("count"))
+    dimensions = max(place.match.most_dimensions, 0 if count is None else count.ndim)
+    if not (has_types and has_axes and _is_within(place, dimensions)):
+        raise NotItError("it differs from the operator")
+    if "count" in place.values:
+        check_number(place, place.values["count"], inverse=False)
     node = NodeProto(op_type=form.op_type, input=[place.data], output=[place.output])
-    attributes.pop("axes", None)
     if axes is not None and place.opset >= AXES_ARE_INPUT:
         assert axes.value is not None
         node.input.append(axes.value)
     elif axes is not None:
-        if not axes.stated:
-            return []
         node.attribute.append(helper.make_attribute("axes", axes.stated))
-    if not attributes.get("noop_with_empty_axes"):
-        attributes.pop("noop_with_empty_axes", None)
-    node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
+    for name, value in form.attributes.items():
+        if name != "axes" and (value or name != "noop_with_empty_axes"):
+            node.attribute.append(helper.make_attribute(name, value))
     return [node]
 
 
@@ -147,21 +146,21 @@ def _is_within(place: Place, dimensions: int) -> bool:
     graph = place.graph
     rank = graph.rank(place.data) or 0
     if not place.form.attributes.get("keepdims", 1):
-        rank -= rank if place.match.axes is None else len(place.axes)
+        rank -= len(place.axes)
     # If the result has a higher rank than the constant, that rank does not come from the constant.
     return dimensions <= rank or dimensions < (graph.rank(place.output) or 0)
 
 
-def _adds_up(place: Place) -> bool:
-    """Whether a sum is divided by its number of elements, if the form divides."""
-    count, graph = place.values.get("count"), place.graph
-    if count is None:
-        return True
-    shape, value = graph.shape(place.data), graph.constant(count)
-    if shape is None or value is None or value.size != 1 or not _is_within(place, value.ndim):
-        return False
-    axes = range(len(shape)) if place.match.axes is None else place.axes
-    if any(axis >= len(shape) for axis in axes):
-        return False
-    sizes = [shape[axis] for axis in axes]
-    return all(sizes) and float(value.reshape(-1)[0]) == prod(size or 0 for size in sizes)
+def check_number(place: Place, divisor: str, *, inverse: bool) -> None:
+    """Check that sums are divided by the number of elements behind them, or multiplied by the inverse."""
+    graph, summed = place.graph, place.match.axes
+    value, shape = graph.constant(divisor), graph.shape(place.data if summed is None else summed.data)
+    sizes = None if shape is None else [shape[axis] if axis < len(shape) else None for axis in place.axes]
+    if value is None or value.size != 1 or shape is None or sizes is None or not all(sizes):
+        raise NotItError("it is not known whether the sums are divided by the number of elements")
+    if value.ndim > len(shape):
+        raise NotItError("a constant of one element adds dimensions")
+    number, count = float(value.reshape(-1)[0]), prod(size or 0 for size in sizes)
+    if not is_near(number, 1 / count if inverse else count, value.dtype):
+        how = "multiplied" if inverse else "divided"
+        raise NotItError(f"its sums are {how} by {number:g}, and {count} elements are added up")

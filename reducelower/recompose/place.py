@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from reducelower.model.numbers import Array
 from reducelower.recompose.expressions import Form
-from reducelower.recompose.search import Match
+from reducelower.recompose.search import Axes, Match
 from reducelower.recompose.surroundings import Surroundings
 from reducelower.scope.blanks import blank
 
@@ -57,5 +57,4 @@ class Place:
     @property
     def axes(self) -> tuple[int, ...]:
         """The reduced axes, counted from the front if the rank is known."""
-        assert self.match.axes is not None
-        return self.match.axes.counted(self.graph)
+        return (self.match.axes or Axes((), self.data, None)).counted(self.graph)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from onnx import ModelProto
 
@@ -15,7 +14,7 @@ from reducelower.recompose.composing import Composed, Left, compose
 from reducelower.recompose.expansions import Expansions, Manner
 from reducelower.recompose.expressions import Form
 from reducelower.recompose.search import Search
-from reducelower.recompose.surroundings import Kind, Surroundings
+from reducelower.recompose.surroundings import Surroundings
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 
@@ -29,7 +28,6 @@ class Raiser:
         self._ground = ground
         self._expansions = expansions
         self._by_hand = by_hand
-        self._kinds: dict[int, dict[Any, Kind]] = {}
         self.left: list[Left] = []
         self.nodes = 0
         self._edits: list[Edit] = []
@@ -43,7 +41,7 @@ class Raiser:
     def _walk(self, scope: GraphScope) -> None:
         edit = Edit(scope, drops_operands=True)
         self._edits.append(edit)
-        surroundings = Surroundings(scope, self._kinds.setdefault(scope.opset, {}))
+        surroundings = Surroundings(scope)
         nodes = surroundings.nodes
         self.nodes += len(nodes)
         removed: set[int] = set()

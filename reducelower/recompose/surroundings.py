@@ -11,7 +11,7 @@ from typing import Any
 
 from onnx import NodeProto, helper
 
-from reducelower.model.graph import kind_may_hold_graphs, read_by, read_outside_nodes
+from reducelower.model.graph import may_hold_graphs, read_by, read_outside_nodes
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS, default_attributes
 from reducelower.recompose.expressions import Exact, is_near
@@ -22,7 +22,7 @@ __all__ = ["Kind", "Surroundings", "attributes_of"]
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """A node without its inputs; equal nodes share one.
+    """A node without its inputs.
 
     The operator is empty if no form can have the node, because of another domain, several outputs, or an attribute that
     depends on the function call. Attributes include schema defaults.
@@ -46,22 +46,16 @@ class Surroundings:
         element_type, rank, shape: questions about a value; the answer is None if it is unknown.
     """
 
-    def __init__(self, scope: GraphScope, kinds: dict[Any, Kind]) -> None:
-        """Analyze the nodes of a graph or function body and their subgraphs.
-
-        New kinds of nodes at its opset version are added to `kinds`.
-        """
+    def __init__(self, scope: GraphScope) -> None:
+        """Analyze the nodes of a graph or function body and their subgraphs."""
         self._scope = scope
         self.nodes: Sequence[NodeProto] = list(scope.edited.node)
         self.op_types: Sequence[str] = list(map(attrgetter("op_type"), self.nodes))
         self.inputs = [_without_absent_ends(node.input[:]) for node in self.nodes]
         self.outputs = [_without_absent_ends(node.output[:]) for node in self.nodes]
         self.producers = {name: index for index, names in enumerate(self.outputs) for name in names if name}
-        self._domains = list(map(attrgetter("domain"), self.nodes))
         self._reads_inside = {
-            index: list(read_by(self.nodes[index]))
-            for index, (op_type, domain) in enumerate(zip(self.op_types, self._domains, strict=True))
-            if kind_may_hold_graphs(op_type, domain)
+            index: list(read_by(node)) for index, node in enumerate(self.nodes) if may_hold_graphs(node)
         }
         self.reads = Counter(chain.from_iterable(self.inputs))
         for index, read in self._reads_inside.items():
@@ -69,7 +63,6 @@ class Surroundings:
             self.reads.subtract(self.inputs[index])
         self.named = set(read_outside_nodes(scope.edited))
         self.element_type, self.rank, self.shape = scope.element_type, scope.rank, scope.shape
-        self._known_kinds = kinds
         self._kinds: list[Kind | None] = [None] * len(self.nodes)
 
     def reads_of(self, index: int) -> Sequence[str]:
@@ -86,14 +79,7 @@ class Surroundings:
         """The kind of a node."""
         kind = self._kinds[index]
         if kind is None:
-            node = self.nodes[index]
-            attributes = node.attribute
-            stated = tuple([each.SerializeToString() for each in attributes]) if attributes else ()
-            key = (self.op_types[index], self._domains[index], len(node.output), stated)
-            kind = self._known_kinds.get(key)
-            if kind is None:
-                kind = self._known_kinds[key] = _kind_of(node, self._scope.opset)
-            self._kinds[index] = kind
+            kind = self._kinds[index] = _kind_of(self.nodes[index], self._scope.opset)
         return kind
 
     def operator(self, name: str) -> str:
@@ -113,6 +99,11 @@ class Surroundings:
     def constant(self, name: str | None) -> Array | None:
         """The value of a constant; None if it is not constant or the operand is absent."""
         return self._scope.ground.values[self.constant_number(name or "")]
+
+    def has_same_sizes(self, name: str, other: str) -> bool:
+        """Whether all sizes of two values are known, by their names at least, and are the same."""
+        sizes = self._scope.known(name).shape
+        return sizes is not None and None not in sizes and sizes == self._scope.known(other).shape
 
     def dimensions_near(self, name: str, expected: float) -> int:
         """The rank of a constant of one element near this number; -1 if it is not one."""
