@@ -36,12 +36,10 @@ class Question(NamedTuple):
     Attributes:
         name: the name of the question.
         value: the number of the value; some stand for something else, such as `ALL_OPERANDS`.
-        argument: what else determines the answer.
     """
 
     name: str
     value: int
-    argument: Hashable = None
 
 
 _OF_COMPUTED: Mapping[str, str | bool] = {

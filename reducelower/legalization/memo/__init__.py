@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -30,7 +29,7 @@ from reducelower.scope.node import NodeScope, Question
 from reducelower.scope.values import Values
 
 __all__ = [
-    "NOTHING", "Branch", "Memo", "Memory", "Outcome", "ReadNode", "forget", "learn", "memory_for", "put_in_own_names",
+    "NOTHING", "Branch", "Memo", "Memory", "Outcome", "ReadNode", "forget", "memory_for", "put_in_own_names",
     "read_node",
 ]  # fmt: skip
 
@@ -39,36 +38,26 @@ __all__ = [
 
 
 class Branch:
-    """A question, how to answer it, and the next branch or the result for each answer."""
+    """A question, the method that answers it, and the next branch or the result for each answer."""
 
     __slots__ = ("answer", "answers", "question", "value")
 
-    def __init__(self, question: Question, answer: Callable[..., Any]) -> None:
-        """`answer` takes whom to ask, the value, and the argument of the question if it has one."""
-        argument = question.argument
-        bound: Callable[[Any, Any], Any] = lambda asked, value: answer(asked, value, argument)  # noqa: E731
+    def __init__(self, question: Question) -> None:
         self.question = question
         self.value = question.value
-        self.answer: Callable[[Any, Any], Any] = answer if argument is None else bound
+        self.answer: Callable[[GraphScope, Any], Any] = getattr(GraphScope, question.name)
         self.answers: dict[Hashable, Any] = {}
 
 
-def learn(
-    place: dict[Any, Any],
-    key: Hashable,
-    trail: Mapping[Question, Hashable],
-    result: object,
-    answering: Callable[[str], Callable[..., Any]],
-) -> bool:
+def _learn(place: dict[Any, Any], key: Hashable, trail: Mapping[Question, Hashable], result: object) -> bool:
     """Store a result at the end of the branches that start at `place[key]`; return whether it was stored.
 
     It is not stored if another question follows the same answers: something else decides then, so no node may reuse it.
-    `answering` returns the function that answers the questions of a name.
     """
     for question, answer in trail.items():
         branch = place.get(key)
         if branch is None:
-            branch = place[key] = Branch(question, answering(question.name))
+            branch = place[key] = Branch(question)
         elif branch.__class__ is not Branch or branch.question != question:
             return False
         place, key = branch.answers, answer
@@ -170,7 +159,7 @@ class Memo:
         if not self._remembers or not (scope is None or scope.is_repeatable):
             return
         trail = {} if scope is None else scope.trail
-        if learn(self._known(graph), read.key, trail, outcome, _ANSWERING):
+        if _learn(self._known(graph), read.key, trail, outcome):
             self._memory.outcomes += 1
 
     def put(self, outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:
@@ -184,9 +173,6 @@ class Memo:
         elif outcome is not NOTHING:
             writings[outcome] = Writing(outcome, edit.scope, read, self.doubts)
             writings[outcome].put(edit, index, read)
-
-
-_ANSWERING = partial(getattr, GraphScope)
 
 
 def _follow(branch: Branch, graph: GraphScope, names: Sequence[bytes]) -> Outcome | None:
