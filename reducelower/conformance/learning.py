@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reducelower.conformance.case import Case
-from reducelower.conformance.conditions import Conditions, allows, candidates, cost, holds, is_possible
+from reducelower.conformance.conditions import Conditions, allows, candidates, cost, is_possible
 from reducelower.model.schemas import since_version
 
 __all__ = ["Pattern", "learn"]
 
-_CONDITIONS = (2, 3)
-"""The maximum number of conditions: three are tried only for failures that two do not explain."""
+_MOST = 3
+"""The most conditions of a pattern."""
 
 Opsets = tuple[int, ...]
 
@@ -70,23 +70,20 @@ class _Learner:
     def patterns(self) -> Iterator[Pattern]:
         """The patterns, the one that explains most first."""
         rest = self._failing
-        for most in _CONDITIONS:
-            tried = [self._at_opsets(when, bits) for when, bits in self._conjunctions(most)] if rest else []
-            while rest:
-                when, opsets, bits = max(tried, key=lambda item: (item[2] & rest).bit_count() - cost(item[0]) / 100)
-                if not bits & rest:
-                    break
-                narrow = _narrowed(when, self._cases_of(bits & rest))
-                explained = frozenset(case.name for case in self._cases_of(bits) if holds(narrow, case.features))
-                yield Pattern((self._operator,), opsets, narrow, explained)
-                rest &= ~bits
+        tried = [self._at_opsets(when, bits) for when, bits in self._conjunctions()] if rest else []
+        while rest:
+            when, opsets, bits = max(tried, key=lambda item: (item[2] & rest).bit_count() - cost(item[0]) / 100)
+            if not bits & rest:
+                return
+            yield Pattern((self._operator,), opsets, when, frozenset(case.name for case in self._cases_of(bits)))
+            rest &= ~bits
 
-    def _conjunctions(self, most: int) -> Iterator[tuple[Conditions, int]]:
+    def _conjunctions(self) -> Iterator[tuple[Conditions, int]]:
         """The cheapest conjunction for each set of cases with a failure."""
         groups = [{self._matching(condition): condition for condition in group} for group in candidates(self._cases)]
         frontier: dict[int, tuple[Conditions, int]] = {(1 << len(self._cases)) - 1: ((), 0)}
         seen = set(frontier)
-        for _ in range(most + 1):
+        for _ in range(_MOST + 1):
             longer: dict[int, tuple[Conditions, int]] = {}
             for bits, (when, start) in sorted(frontier.items(), key=lambda item: cost(item[1][0])):
                 yield when, bits
@@ -143,11 +140,3 @@ def _carried(operator: str, verdicts: Mapping[int, bool | None], is_possible: Ca
         ):
             opsets.append(opset)
     return tuple(opsets)
-
-
-def _narrowed(when: Conditions, cases: Sequence[Case]) -> Conditions:
-    """The conditions without values that none of these cases has."""
-    return tuple(
-        (name, values & {getattr(case.features, name) for case in cases} if isinstance(values, frozenset) else values)
-        for name, values in when
-    )
