@@ -54,8 +54,8 @@ def _feature_error(name: str) -> str:
 Flag = Literal["0", "1", "unset"]
 """An attribute that is on or off, as written."""
 
-LATER = frozenset({"BitCast", "CausalConvWithState", "CumProd", "LinearAttention", "SwiGLU"})
-"""Operators of opsets 26 to 28. onnx 1.20 does not know them yet, but target files that name them can still be read."""
+LATER = frozenset({"SwiGLU"})
+"""Operators of opset 28. onnx 1.22 does not know them yet, but target files that name them can still be read."""
 
 
 def _operator_error(name: str) -> str:

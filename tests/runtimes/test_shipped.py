@@ -95,10 +95,10 @@ def test_a_documented_fact_names_release_and_date(name: str) -> None:
 
 @pytest.mark.parametrize("name", shipped_names())
 def test_a_shipped_file_is_read_where_onnx_does_not_know_every_operator(name: str) -> None:
-    """As with onnx 1.20, the oldest that the package works with, which knows opset versions up to 25."""
+    """As with onnx 1.22, the oldest that the package works with, which knows opset versions up to 27."""
     named = {op_type for fact in load_runtime(name).facts for op_type in fact.operators if "*" not in op_type}
     assert named
-    assert {op_type for op_type in named if min(versions(op_type), default=26) > 25} <= LATER
+    assert {op_type for op_type in named if min(versions(op_type), default=28) > 27} <= LATER
 
 
 # onnxruntime
