@@ -20,6 +20,7 @@ from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import opset_of
 from reducelower.numerics.measure import Array
+from reducelower.verification.running.inlined import inlined
 from reducelower.verification.running.weights import is_held, with_weights, without_weights
 
 __all__ = [
@@ -130,6 +131,11 @@ class Source:
             return self
         proto, weights = without_weights(self.proto, self.folder, has_external=bool(self._external))
         return self if proto is self.proto else Source(proto, weights=weights)
+
+    def inlined(self) -> Source:
+        """The same without local functions; itself if it has none."""
+        proto = inlined(self.proto)
+        return self if proto is self.proto else Source(proto, self.folder, weights=self.weights)
 
     def serialized(self) -> bytes:
         """The model as bytes, for runtimes that take it from memory.

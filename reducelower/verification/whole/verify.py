@@ -28,7 +28,6 @@ from reducelower.verification.judging.compare import worst_of
 from reducelower.verification.result import Coverage, Verdict, Verification
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import DEFAULT_MEMORY, conditions, under
-from reducelower.verification.running.inlined import inlined
 from reducelower.verification.running.providers import provider_named, require_onnxruntime
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import Source
@@ -173,7 +172,8 @@ def compare_models(
         runtime_named(name)
     for data in data_sets:
         check_given(source.proto, data.inputs, dims)
-    source, result = _without_functions(source, result)
+    is_of_one, source = source is result, source.inlined()
+    result = source if is_of_one else result.inlined()
     ordered = _in_order(source, result)
     left, right = ordered.proto, result.proto
     data_sets, notes = _without_released(data_sets, left, right)
@@ -188,7 +188,7 @@ def compare_models(
     with under(provider=chosen, memory=memory, feeds_empty=not is_nonempty):
         requests = [Request(dict(data.inputs), seed, dict(dims)) for data in data_sets]
         if not interface_mismatch(left, right):
-            where = names_of(runtimes[0], is_of_one=source is result)[0]
+            where = names_of(runtimes[0], is_of_one=is_of_one)[0]
             seen = partial(left_runs.seen, where, requests[0], clock)
             kept = Cache() if cache is None else Cache(Path(cache))
             checker = Checker(seed, tolerances, clock.part(_FOR_REGIONS), partial(values_of, left, seen), cache=kept)
@@ -210,15 +210,6 @@ def compare_models(
             whole = replace(whole, kept=keep_region(folder, regions, checker))
     cases = sum(max((item.cases for item in each), default=0) for each in found)
     return replace(whole, outputs=tuple(worst_of(whole.outputs)), cases=cases, notes=(*whole.notes, *notes))
-
-
-def _without_functions(source: Source, result: Source) -> tuple[Source, Source]:
-    """Both models with their local functions inlined; still one and the same if they are."""
-    made = [
-        replace(each, proto=inlined(each.proto), data=None) if each.proto.functions else each
-        for each in (source, result)
-    ]
-    return made[0], made[0] if source is result else made[1]
 
 
 def _in_order(source: Source, result: Source) -> Source:
