@@ -51,7 +51,7 @@ class Site:
     """One source node and the nodes that replace it.
 
     Attributes:
-        graph: graph path of the node, such as ``graph/If_3.then_branch`` or ``functions/local::norm``.
+        graph: graph path of the node, such as ``graph/If_3.then_branch``.
         node: name of the node, or ``ReduceSum#4`` (operator and position) if it has no name.
         op_type: operator type of the source node.
         rule: name of the rule that rewrote the node, such as ``axes attribute to input`` or ``stable/ReduceL2``.

@@ -33,7 +33,7 @@ class Raiser:
         self._edits: list[Edit] = []
 
     def run(self, model: ModelProto, opset: int) -> tuple[Site, ...]:
-        """Compose everything but in local functions; return the sites in graph order."""
+        """Compose everything; return the sites in graph order."""
         self._walk(GraphScope(self._ground, model.graph, opset, "graph", key=()))
         remove_unused(self._edits)
         return tuple(splice(self._edits, report=True))

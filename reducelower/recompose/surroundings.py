@@ -1,4 +1,4 @@
-"""The nodes of one graph or function body: their producers, readers and kinds, and what is known about values."""
+"""The nodes of one graph: their producers, readers and kinds, and what is known about values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NO_KIND = Kind("", {})
 
 
 class Surroundings:
-    """The nodes of one graph or function body and their connections.
+    """The nodes of one graph and their connections.
 
     Attributes:
         inputs: the inputs of each node; absent ones at the end are left out.
@@ -47,7 +47,7 @@ class Surroundings:
     """
 
     def __init__(self, scope: GraphScope) -> None:
-        """Analyze the nodes of a graph or function body and their subgraphs."""
+        """Analyze the nodes of a graph and their subgraphs."""
         self._scope = scope
         self.nodes: Sequence[NodeProto] = list(scope.edited.node)
         self.op_types: Sequence[str] = list(map(attrgetter("op_type"), self.nodes))
