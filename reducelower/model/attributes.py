@@ -12,8 +12,8 @@ from reducelower.errors import RefusedError
 __all__ = [
     "HELD_AS",
     "NAMING_TYPES",
-    "add_named",
     "attribute_of",
+    "copied",
     "copy_marks",
     "drop_attribute",
     "make_attribute",
@@ -80,11 +80,12 @@ def set_attribute(node: NodeProto, name: str, value: Any) -> None:
     node.attribute.append(make_attribute(name, value))
 
 
-def add_named(node: NodeProto, attribute: AttributeProto, name: str) -> None:
-    """Add a copy of an attribute to a node, under another name."""
-    added = node.attribute.add()
-    added.CopyFrom(attribute)
-    added.name = name
+def copied(attribute: AttributeProto, name: str = "") -> AttributeProto:
+    """A copy of an attribute, perhaps under another name."""
+    copy = AttributeProto()
+    copy.CopyFrom(attribute)
+    copy.name = name or attribute.name
+    return copy
 
 
 def make_attribute(name: str, value: Any) -> AttributeProto:

@@ -6,15 +6,20 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeAlias
 
-from onnx import FunctionProto, TensorProto, defs
+import numpy as np
+from onnx import FunctionProto, TensorProto, helper, numpy_helper
 
 from reducelower.errors import RefusedError
-from reducelower.model.numbers import whole_range
+from reducelower.model.numbers import FLOATS, Array, largest_finite, whole_range
+from reducelower.model.schemas import element_type_name
 from reducelower.numerics.formats import FORMATS
 from reducelower.rulebook.reading import Source
 
-__all__ = ["ANY", "AXES", "BINDINGS", "CLASSES", "SUPPORTED", "Axes", "Claim", "chosen", "claim_of", "is_stashed"]
+__all__ = [
+    "ANY", "BINDINGS", "CLASSES", "SUPPORTED", "Claim", "bound", "chosen", "claim_of", "is_stashed", "of_nothing",
+]  # fmt: skip
 
 ANY = ""
 """The class of a rule for every element type."""
@@ -110,38 +115,39 @@ BINDINGS: Mapping[str, Mapping[int, int | float]] = {
 }
 """Value by binding name and element type; the table that `rules/README.md` explains."""
 
-_MOST_DIMENSIONS = 64
-"""Axes counted from the back need no rank up to this number, numpy's largest rank; beyond it, the rank is asked for."""
 
+def bound(name: str, element_type: int) -> Array:
+    """The value of a binding for an element type; also the ends of narrow floats, which only IsInf takes.
 
-@dataclass(frozen=True)
-class Axes:
-    """Axes that follow from a node's attributes and the rank of its data, given to a body as ``value_ints``.
-
-    `first` counts from the front; None means that the attribute ``axis`` has it. If `alone`, it is the only axis.
+    Raises:
+        RefusedError: the element type has no such number.
     """
-
-    first: int | None = None
-    alone: bool = False
-
-    def fits(self, schema: defs.OpSchema) -> bool:
-        """Whether an operator has such axes."""
-        return self.first is not None or "axis" in schema.attributes
-
-    def of(self, axis: int, rank: Callable[[], int]) -> list[int]:
-        """The axes in order, counted from the back; a single one as it is given."""
-        if self.alone:
-            return [axis]
-        if self.first is None and -_MOST_DIMENSIONS <= axis < 0:
-            return list(range(axis, 0))
-        first, known_rank = self.first if self.first is not None else axis, rank()
-        if not -known_rank <= first < known_rank and self.first is None:
-            raise RefusedError(f"its axis {axis} is out of range for rank {known_rank}", "correct the model")
-        return list(range(first - known_rank, 0))
+    if element_type in BINDINGS[name]:
+        return numpy_helper.to_array(helper.make_tensor(name, element_type, (), [BINDINGS[name][element_type]]))
+    if name not in ("lowest", "largest"):
+        reason = f"its rule takes {name!r}, which {element_type_name(element_type)} does not have"
+        raise RefusedError(reason, "narrow the overload of the rule")
+    largest = largest_finite(element_type)
+    return np.array(largest if name == "largest" else -largest, helper.tensor_dtype_to_np_dtype(element_type))
 
 
-AXES = {"trailing_axes": Axes(), "single_axis": Axes(alone=True), "spatial_axes": Axes(first=2)}
-"""Axes by binding name: from ``axis`` on, that one alone, or all after batch and channels."""
+_Number: TypeAlias = "int | float"
+
+_OF_NOTHING: Mapping[str, Callable[[_Number, _Number], _Number]] = {
+    "CumProd": lambda _, __: 1,
+    "CumSum": lambda _, __: 0,
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSum", "ReduceSumSquare"), lambda _, __: 0),
+    **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp", "ReduceMax"), lambda least, _: least),
+    "ReduceMin": lambda _, greatest: greatest,
+    "ReduceProd": lambda _, __: 1,
+}
+"""The result for no elements, by the ends of the type: the specification's table of neutral elements of reductions."""
+
+
+def of_nothing(op_type: str, element_type: int) -> Array:
+    """The result of a reduction of no elements."""
+    ends = (-math.inf, math.inf) if element_type in FLOATS else whole_range(element_type)
+    return np.array(_OF_NOTHING[op_type](*ends), helper.tensor_dtype_to_np_dtype(element_type))
 
 
 def is_stashed(function: FunctionProto) -> bool:

@@ -5,7 +5,7 @@ Every question goes through the scope of the node, so that the memo knows what w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -284,8 +284,41 @@ def _alike(asked: Asked) -> bool:
     return not others or (first is not None and None not in first and all(shape == first for shape in others))
 
 
+def _widest(asked: Asked, names: Iterable[str]) -> int:
+    types = [asked.scope.needed_element_type(name) for name in names if name]
+    return TensorProto.DOUBLE if TensorProto.DOUBLE in types else TensorProto.FLOAT
+
+
+def _comparable(asked: Asked) -> int:
+    """The type of the first input; bools are compared as integers."""
+    element_type = asked.scope.needed_element_type(asked.node.input[0])
+    return TensorProto.INT32 if element_type == TensorProto.BOOL else element_type
+
+
+def _trailing_axes(asked: Asked) -> list[int]:
+    """The axes from ``axis`` on, counted from the back. The rank is asked for only if they are not given like that."""
+    axis = asked.attribute("axis")
+    if -_MOST_DIMENSIONS <= axis < 0:
+        return list(range(axis, 0))
+    rank = asked.scope.needed_rank(asked.node.input[0])
+    return list(range(from_the_front(axis, rank) - rank, 0))
+
+
+_MOST_DIMENSIONS = 64
+"""numpy's largest rank; axes beyond it are looked at more closely."""
+
+
 NUMBERS: Mapping[str, Callable[[Asked], Any]] = {
     "alike": _alike,
+    "wide": lambda asked: _widest(asked, asked.node.input[:1]),
+    "widest": lambda asked: _widest(asked, asked.node.input),
+    "wide_result": lambda asked: (
+        TensorProto.DOUBLE if asked.attribute("output_datatype") == TensorProto.DOUBLE else TensorProto.FLOAT
+    ),
+    "comparable": _comparable,
+    "trailing_axes": _trailing_axes,
+    "single_axis": lambda asked: [asked.attribute("axis")],
+    "spatial_axes": lambda asked: list(range(2 - asked.scope.needed_rank(asked.node.input[0]), 0)),
     "target": lambda asked: asked.scope.target_opset,
     "opset": lambda asked: asked.scope.opset,
     "shared_rank": _shared_rank,
@@ -297,4 +330,8 @@ NUMBERS: Mapping[str, Callable[[Asked], Any]] = {
     "results": lambda asked: len(asked.node.output),
     "outputs": lambda asked: max((at + 1 for at, name in enumerate(asked.node.output) if name), default=0),
 }
-"""Names for numbers and names of the node as a whole; any other name is an attribute."""
+"""Names for numbers, types and names of the node as a whole, in guards and in bodies; other names are attributes.
+
+``wide`` is float, or double if the first input is; for ``widest`` any input decides. ``comparable`` is the type of the
+first input, but int32 for bools. Axes are those from ``axis`` on, that one alone, or all after batch and channels.
+"""

@@ -182,7 +182,7 @@ def _fold(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame
         more_inputs = [name for name in body.function.input if name not in inputs]
         turns = [(name, [], [*others, name]) for name in more_inputs]
     for turn, places, read in turns:
-        inner = Frame({}, frame.attributes, frame.header)
+        inner = Frame({}, frame.attributes)
         names = [f"{name}_{turn}" for name in node.output]
         body.call(step, [*state, *read], places, names, inner)
         state = [inner.names[name] for name in names]

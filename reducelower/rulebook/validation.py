@@ -10,10 +10,10 @@ from onnx import FunctionProto, NodeProto, TensorProto, defs
 from reducelower.errors import RuleError
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import is_runtime_name, opset_of, schema, versions
-from reducelower.rulebook.bindings import AXES, BINDINGS, claim_of
+from reducelower.rulebook.bindings import BINDINGS, claim_of
 from reducelower.rulebook.boundaries import Boundaries, BoundaryRule
 from reducelower.rulebook.guards import asked_in, what_is_wrong
-from reducelower.rulebook.named import TYPES
+from reducelower.rulebook.questions import NUMBERS
 from reducelower.rulebook.reading import OPERATORS, Helpers, Source
 from reducelower.rulebook.rows import ROWS, Occasion
 from reducelower.rulebook.specializing import ITS_BODY, OWN_OPERATORS
@@ -26,7 +26,7 @@ _COMPLETE = 18
 _RETYPED = 13
 """The opset version of bodies for lacking element types, the same as that of the casts around other nodes."""
 
-_VALUES = frozenset({*BINDINGS, "of_nothing", "target"})
+_VALUES = frozenset({*BINDINGS, *NUMBERS, "of_nothing"})
 """Values that a body has without computing them."""
 
 _FORMS = {**OWN_OPERATORS, ITS_BODY: OWN_OPERATORS["Refuse"]}
@@ -51,9 +51,6 @@ def validate(source: Source, op_type: str, helpers: Helpers) -> None:
     if not operator.inputs:
         raise source.error(f"{op_type} has no inputs, and rules are chosen by the element type of the first", op_type)
     _check_signature(source, op_type, [operator], least=len(operator.inputs))
-    for name in AXES:
-        if name in declared(function) and not AXES[name].fits(operator):
-            raise source.error(f"{op_type} has no {name}", name)
     _Body(source, helpers, declared(function), op_type).check(function.output)
 
 
@@ -96,7 +93,7 @@ def _check_signature(source: Source, op_type: str, operators: Sequence[defs.OpSc
         if not (least if what == "inputs" else 0) <= len(names) <= most:
             stated = ", ".join(formal.name for formal in formals)
             raise source.error(f"{op_type} has {len(formals)} {what} ({stated}), the rule has {len(names)}", op_type)
-    known = {*BINDINGS, *AXES, *(name for each in operators for name in each.attributes)}
+    known = {*BINDINGS, *NUMBERS, *(name for each in operators for name in each.attributes)}
     for name in function.attribute if operators else ():
         if name not in known:
             raise source.error(
@@ -193,7 +190,7 @@ class _Body:
                 if any(tensor.data_location == TensorProto.EXTERNAL or tensor.external_data for tensor in tensors):
                     # Rules are text that anyone may write.
                     raise self.source.error("a rule states its values itself and reads no other file", word)
-                if attribute.ref_attr_name and attribute.ref_attr_name not in {*defined, *TYPES}:
+                if attribute.ref_attr_name and attribute.ref_attr_name not in defined:
                     raise self.source.error(f"nothing gives @{attribute.ref_attr_name}", word)
             self._check_node(node, word)
             for _, _, graph in subgraphs(node):
@@ -270,7 +267,7 @@ class _Body:
             if unknown := sorted(passed.difference(header)):
                 raise self.source.error(f"the helper {name} has no attribute {unknown[0]!r}", word)
             for needed in function.attribute:
-                if needed not in {*passed, *self.attributes, *BINDINGS, *AXES}:
+                if needed not in {*passed, *self.attributes, *_VALUES}:
                     raise self.source.error(f"the helper {name} needs the attribute {needed}", word)
             attributes, callers = {*self.attributes, *header}, (*self.callers, name)
             replace(self, source=source, attributes=attributes, callers=callers).check(function.output)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from onnx import AttributeProto, FunctionProto, NodeProto, helper, numpy_helper
 
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import add_named, make_attribute, refuse_reference
+from reducelower.model.attributes import copied, make_attribute, refuse_reference
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import opset_of
 from reducelower.rulebook.asked import Asked
-from reducelower.rulebook.bindings import AXES, BINDINGS, is_stashed
-from reducelower.rulebook.named import TYPES, as_value, bound, of_nothing
+from reducelower.rulebook.bindings import BINDINGS, bound, is_stashed, of_nothing
+from reducelower.rulebook.questions import NUMBERS
 from reducelower.rulebook.simplify import Simplified, Type
 
 __all__ = ["BodyValues", "Frame"]
@@ -28,7 +27,6 @@ class Frame:
 
     names: dict[str, str]
     attributes: Mapping[str, AttributeProto]
-    header: Mapping[str, None] = field(default_factory=dict)
 
 
 class BodyValues:
@@ -62,26 +60,29 @@ class BodyValues:
         """The name of a value; the name of an attribute is a value too, unless another value has it."""
         if name in frame.names or not name:
             return frame.names.get(name, "")
-        if name in frame.header and name not in frame.attributes:
-            if name in BINDINGS:
-                return self.constant(name, bound(name, self._own_type()))
-            if name in AXES:
-                axis = self.asked.attribute("axis")
-                rank = partial(self.asked.scope.needed_rank, self.asked.node.input[0])
-                return self.constant(name, np.array(AXES[name].of(axis, rank), np.int64))
-        if name == "of_nothing":
-            return self.constant(name, of_nothing(self.asked.node.op_type, self._own_type()))
-        if name == "target":
-            return self.constant(name, np.array(self.asked.scope.target_opset, np.int64))
         attribute = frame.attributes.get(name)
-        if attribute is not None:
-            refuse_reference(attribute)
-        value = None if attribute is None else as_value(attribute)
+        if attribute is None:
+            return self.constant(name, self._named(name))
+        refuse_reference(attribute)
+        value = _as_array(attribute)
         if value is None:
-            raise RefusedError(f"nothing gives {name!r} in the rule for {self.function.name}", "correct the rule")
+            raise self._unknown(name)
         if value.dtype.kind == "f" and value.ndim <= 1 and not as_written:
             return self.constant(f"{name}_typed", value.astype(helper.tensor_dtype_to_np_dtype(self._own_type())))
         return self.constant(name, value)
+
+    def _named(self, name: str) -> Array:
+        """The value of a name that neither the body nor an attribute has."""
+        if name in BINDINGS:
+            return bound(name, self._own_type())
+        if name == "of_nothing":
+            return of_nothing(self.asked.node.op_type, self._own_type())
+        if name in NUMBERS:
+            return np.array(NUMBERS[name](self.asked), np.int64)
+        raise self._unknown(name)
+
+    def _unknown(self, name: str) -> RefusedError:
+        return RefusedError(f"nothing gives {name!r} in the rule for {self.function.name}", "correct the rule")
 
     def _own_type(self) -> int:
         """The element type to compute in: that of the first input, or of ``stash_type`` if the rule casts to it.
@@ -128,48 +129,48 @@ class BodyValues:
 
     def resolved(self, node: NodeProto, frame: Frame) -> list[AttributeProto]:
         """The attributes of a node, with references replaced by an attribute, an element type, or a known value."""
-        resolved = []
-        for attribute in node.attribute:
-            name = attribute.ref_attr_name
-            if not name:
-                copy = AttributeProto()
-                copy.CopyFrom(attribute)
-                resolved.append(copy)
-                continue
-            holder = NodeProto()
-            referred = frame.attributes.get(name)
-            if referred is not None and referred.type == attribute.type:
-                add_named(holder, referred, attribute.name)
-            elif referred is None and name in frame.header and name in {*BINDINGS, *AXES}:
-                bound_value = self.done.constants[self.read(name, frame)]
-                value = numpy_helper.from_array(bound_value) if name in BINDINGS else bound_value.tolist()
-                holder.attribute.append(make_attribute(attribute.name, value))
-            elif attribute.type == AttributeProto.TENSOR:
-                tensor = numpy_helper.from_array(np.reshape(self._needed(self.read(name, frame), attribute), 1))
-                holder.attribute.append(helper.make_attribute(attribute.name, tensor))
-            elif name in frame.names:
-                value = self._needed(frame.names[name], attribute)
-                add_named(holder, make_attribute(name, value), attribute.name)
-            elif name in TYPES:
-                holder.attribute.append(helper.make_attribute(attribute.name, TYPES[name](self.asked)))
-            elif referred is not None:
-                add_named(holder, referred, attribute.name)
-                if attribute.type == AttributeProto.FLOAT and not referred.ref_attr_name:
-                    number = float(helper.get_attribute_value(referred))
-                    holder.attribute[0].CopyFrom(helper.make_attribute(attribute.name, number))
-            resolved += holder.attribute
-        return resolved
+        resolved = (self._referred(each, frame) if each.ref_attr_name else copied(each) for each in node.attribute)
+        return [attribute for attribute in resolved if attribute is not None]
 
-    def _needed(self, name: str, attribute: AttributeProto) -> Any:
-        value = self.value(name)
+    def _referred(self, attribute: AttributeProto, frame: Frame) -> AttributeProto | None:
+        """What a reference stands for; None for an attribute that the node lacks."""
+        name, kind = attribute.ref_attr_name, attribute.type
+        referred = frame.attributes.get(name)
+        if referred is not None and (kind == referred.type or not (name in frame.names or kind == _TENSOR)):
+            if kind == _FLOAT and not referred.ref_attr_name:
+                return helper.make_attribute(attribute.name, float(helper.get_attribute_value(referred)))
+            return copied(referred, attribute.name)
+        if name in frame.names or referred is not None:
+            value = self.value(self.read(name, frame))
+        elif name in BINDINGS or name in NUMBERS:
+            value = self._named(name)
+        else:
+            return None
         if value is None:
             if self.unknown_rank:
                 self.asked.scope.needed_rank(self.unknown_rank)
             raise RefusedError(f"{name} of the rule for {self.function.name} is not known here", "correct the rule")
-        if attribute.type == AttributeProto.TENSOR:
-            return value
-        plain: Any = value.tolist()
-        if attribute.type in (AttributeProto.INT, AttributeProto.FLOAT):
+        if name in BINDINGS:
+            return make_attribute(attribute.name, numpy_helper.from_array(value))
+        if kind == _TENSOR:
+            return make_attribute(attribute.name, numpy_helper.from_array(value.reshape(1)))
+        if kind in (AttributeProto.INT, _FLOAT):
             number = value.reshape(-1).tolist()[0]
-            return float(number) if attribute.type == AttributeProto.FLOAT else number
-        return [plain] if attribute.type == AttributeProto.INTS and not isinstance(plain, list) else plain
+            return make_attribute(attribute.name, float(number) if kind == _FLOAT else number)
+        numbers = value.reshape(-1) if kind == AttributeProto.INTS else value
+        return make_attribute(attribute.name, numbers.tolist())
+
+
+_FLOAT, _TENSOR = AttributeProto.FLOAT, AttributeProto.TENSOR
+
+
+def _as_array(attribute: AttributeProto) -> Array | None:
+    """The value of an attribute as an array; None for a string or a graph."""
+    match attribute.type:
+        case AttributeProto.TENSOR:
+            return numpy_helper.to_array(attribute.t)
+        case AttributeProto.INT | AttributeProto.INTS:
+            return np.array(helper.get_attribute_value(attribute), np.int64)
+        case AttributeProto.FLOAT | AttributeProto.FLOATS:
+            return np.array(helper.get_attribute_value(attribute), np.float32)
+    return None

@@ -78,8 +78,7 @@ class BodyWriter(BodyValues):
         stated = {attribute.name: attribute for attribute in asked.node.attribute}
         defaults = {attribute.name: attribute for attribute in function.attribute_proto}
         names = {name: name if asked.operand(name) else "" for name in function.input}
-        header = dict.fromkeys([*function.attribute, *defaults])
-        frame = Frame(names, {**asked.defaults, **defaults, **stated}, header)
+        frame = Frame(names, {**asked.defaults, **defaults, **stated})
         outputs = [name for name in function.output if asked.output(name)]
         frame.names.update((name, name) for name in function.output if name not in names)
         self.write(function.node, frame)
@@ -209,11 +208,7 @@ class BodyWriter(BodyValues):
         }
         caller = NodeProto(op_type=name, attribute=passed)
         attributes.update((attribute.name, attribute) for attribute in self.resolved(caller, frame))
-        inner = Frame(
-            dict(zip(function.input, inputs, strict=True)),
-            attributes,
-            {**frame.header, **dict.fromkeys(function.attribute)},
-        )
+        inner = Frame(dict(zip(function.input, inputs, strict=True)), attributes)
         wanted = dict(zip(function.output, outputs, strict=True))
         for formal, actual in wanted.items():
             if actual and formal not in inner.names:
@@ -236,7 +231,7 @@ class BodyWriter(BodyValues):
     def branch(self, graph: GraphProto, frame: Frame) -> GraphProto:
         """A subgraph, written."""
         outside, self.done.nodes = self.done.nodes, []
-        inner = Frame(dict(frame.names), frame.attributes, frame.header)
+        inner = Frame(dict(frame.names), frame.attributes)
         inputs = []
         for value in graph.input:
             name = inner.names[value.name] = self.free(value.name)

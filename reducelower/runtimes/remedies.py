@@ -14,7 +14,7 @@ from reducelower.adapters.reductions import elementwise
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, make_node, set_attribute
 from reducelower.model.schemas import REDUCTIONS, element_type_name
-from reducelower.rulebook.named import of_nothing
+from reducelower.rulebook.bindings import of_nothing
 from reducelower.runtimes.reduction import Reduction
 from reducelower.runtimes.remedy import Remedy, Written
 

@@ -11,9 +11,8 @@ import pytest
 from onnx import TensorProto, numpy_helper, parser
 
 import reducelower
-from reducelower.errors import RefusedError
+from reducelower.errors import ConversionError
 from reducelower.rulebook import RuleBook, RuleError, load_book
-from reducelower.rulebook.bindings import AXES
 from reducelower.rulebook.boundaries import shipped
 from reducelower.rulebook.validation import check_boundaries
 from tests.models import model
@@ -168,23 +167,10 @@ def test_a_binding_is_a_scalar_of_the_element_type(element_type: int, name: str,
     assert float(numpy_helper.to_array(tensor)) == value
 
 
-@pytest.mark.parametrize(
-    ("name", "axis", "rank", "axes"),
-    [
-        ("trailing_axes", 1, 3, [-2, -1]),
-        ("trailing_axes", -1, 3, [-1]),
-        ("trailing_axes", 0, 3, [-3, -2, -1]),
-        ("single_axis", 1, 3, [1]),
-        ("spatial_axes", -1, 5, [-3, -2, -1]),  # whatever the axis, which such operators do not have
-    ],
-)
-def test_axes_that_follow_from_an_attribute_and_a_rank(name: str, axis: int, rank: int, axes: list[int]) -> None:
-    assert AXES[name].of(axis, lambda: rank) == axes
-
-
 def test_an_axis_that_the_data_does_not_have_is_refused() -> None:
-    with pytest.raises(RefusedError, match="its axis 3 is out of range for rank 3"):
-        AXES["trailing_axes"].of(3, lambda: 3)
+    source = model("(float[2,3,4] x, float[1] s) => (float[2,3,4] y) { y = LayerNormalization <axis = 3> (x, s) }")
+    with pytest.raises(ConversionError, match="its axis 3 is out of range for rank 3"):
+        reducelower.expand(source, ops=["LayerNormalization"], rules="stable")
 
 
 def test_the_ends_of_the_integer_types() -> None:
