@@ -21,10 +21,11 @@ from reducelower.model.schemas import element_type_name
 from reducelower.model.text import expression
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import CLASSES
-from reducelower.rulebook.questions import NUMBERS, QUESTIONS
+from reducelower.rulebook.numbers import NUMBERS
+from reducelower.rulebook.questions import QUESTIONS
 
 __all__ = [
-    "asked_in", "check_guard", "evaluated", "filled", "read_as_constants", "terms", "value_of", "what_is_wrong",
+    "asked_in", "evaluated", "filled", "read_as_constants", "terms", "value_of", "what_is_wrong",
 ]  # fmt: skip
 
 Expression: TypeAlias = ast.expr
@@ -38,7 +39,11 @@ _COMBINED: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mod: operator.mod,
 }  # fmt: skip
 
-_OPERATIONS = frozenset[type[ast.AST]]({*_COMPARED, *_COMBINED, ast.Not, ast.USub, ast.And, ast.Or})
+_ALLOWED = (
+    ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Compare, ast.Call, ast.Name, ast.Constant, ast.Tuple, ast.List,
+    ast.Subscript, ast.expr_context, ast.boolop, ast.Not, ast.USub, *_COMPARED, *_COMBINED,
+)  # fmt: skip
+"""What of Python's grammar a guard may use."""
 
 _TYPES: Mapping[str, int] = {
     element_type_name(number): number for number in TensorProto.DataType.values() if number != TensorProto.UNDEFINED
@@ -50,33 +55,28 @@ def _parsed(text: str) -> Expression:
     return expression(text)
 
 
-def check_guard(text: str) -> str:
-    """What is wrong with a guard; empty if nothing is."""
+def what_is_wrong(text: str, operands: Collection[str], attributes: Collection[str] | None) -> str:
+    """What is wrong with a guard that may ask about these operands and attributes (None: any); empty if nothing is."""
     try:
         tree = _parsed(text)
     except SyntaxError:
         return f"{text!r} cannot be read as a guard"
+    names = {*(attributes or ()), *NUMBERS, *CLASSES, *_TYPES}
+    calls = [inner for inner in ast.walk(tree) if isinstance(inner, ast.Call)]
+    allowed = {id(each): {*names, *operands, "first", "second"} for call in calls for each in call.args}
+    allowed |= {id(call.func): set(QUESTIONS) for call in calls}
     for inner in ast.walk(tree):
-        if isinstance(inner, ast.Call) and not (isinstance(inner.func, ast.Name) and inner.func.id in QUESTIONS):
-            return f"{ast.unparse(inner.func)!r} is nothing that a guard asks (known: {', '.join(QUESTIONS)})"
-        if not isinstance(
-            inner,
-            ast.BoolOp | ast.UnaryOp | ast.BinOp | ast.Compare | ast.Call | ast.Name | ast.Constant | ast.Tuple
-            | ast.List | ast.Subscript | ast.expr_context | ast.boolop | ast.unaryop | ast.cmpop | ast.operator,
-        ) or not _OPERATIONS.issuperset(map(type, _operations(inner))):  # fmt: skip
-            return f"{ast.unparse(inner)!r} is not allowed in a guard"
-        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and not _takes(inner.func.id, inner.args):
-            return f"{ast.unparse(inner)!r} has too few or too many arguments"
+        if isinstance(inner, ast.Call):
+            if not (isinstance(inner.func, ast.Name) and inner.func.id in QUESTIONS):
+                return f"{ast.unparse(inner.func)!r} is nothing that a guard asks (known: {', '.join(QUESTIONS)})"
+            if not _takes(inner.func.id, inner.args):
+                return f"{ast.unparse(inner)!r} has too few or too many arguments"
+        elif isinstance(inner, ast.Name):
+            if attributes is not None and inner.id not in allowed.get(id(inner), names):
+                return f"it asks about {inner.id!r}, which is no input, output or attribute"
+        elif not isinstance(inner, _ALLOWED):
+            return f"{text!r} uses {type(inner).__name__}, which no guard does"
     return ""
-
-
-def _operations(tree: ast.AST) -> Sequence[ast.AST]:
-    match tree:
-        case ast.BoolOp(op=op) | ast.UnaryOp(op=op) | ast.BinOp(op=op):
-            return [op]
-        case ast.Compare(ops=ops):
-            return ops
-    return ()
 
 
 def _takes(question: str, arguments: Sequence[Expression]) -> bool:
@@ -85,28 +85,6 @@ def _takes(question: str, arguments: Sequence[Expression]) -> bool:
     except TypeError:
         return False
     return True
-
-
-def what_is_wrong(text: str, operands: Collection[str], attributes: Collection[str]) -> str:
-    """What is wrong with a guard that may ask about these operands and attributes; empty if nothing is."""
-    if problem := check_guard(text):
-        return problem
-    unknown = _unknown_name(text, operands, attributes)
-    return f"it asks about {unknown!r}, which is no input, output or attribute" if unknown else ""
-
-
-def _unknown_name(text: str, operands: Collection[str], attributes: Collection[str]) -> str:
-    tree = _parsed(text)
-    asked = {id(each): each.id for call in ast.walk(tree) if isinstance(call, ast.Call) for each in call.args
-             if isinstance(each, ast.Name)}  # fmt: skip
-    called = {id(call.func) for call in ast.walk(tree) if isinstance(call, ast.Call)}
-    values = {*attributes, *NUMBERS, *CLASSES, *_TYPES}
-    for inner in ast.walk(tree):
-        if isinstance(inner, ast.Name) and id(inner) not in called:
-            allowed = values | {*operands, "first", "second"} if id(inner) in asked else values
-            if inner.id not in allowed:
-                return inner.id
-    return ""
 
 
 _AS_CONSTANT = re.compile(r"\b(?:constant|value|none)\((\w+)\)")

@@ -15,7 +15,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import drop_attribute, set_attribute
 from reducelower.model.schemas import schema, schema_in_force, versions
 from reducelower.rulebook.asked import Asked
-from reducelower.rulebook.guards import check_guard, evaluated, filled
+from reducelower.rulebook.guards import evaluated, filled
 from reducelower.rulebook.reading import VERSIONS, home
 from reducelower.scope.body import AnyScope
 
@@ -48,12 +48,8 @@ class Occasion:
         if match is None or (match[1] in ("below", "from") and not match[2]):
             ways = "'below N', 'from N', 'absent', 'lacking' nor 'called'"
             raise ValueError(f"{text!r} says neither {ways}, with 'if' and a guard behind it")
-        guard = " ".join((match[3] or "").split())
-        problem = check_guard(guard) if guard else ""
-        if problem:
-            raise ValueError(problem)
         way: Any = match[1]
-        return cls(way, match[2] or "", guard)
+        return cls(way, match[2] or "", " ".join((match[3] or "").split()))
 
     def is_at(self, op_type: str, boundary: int, *, down: bool) -> bool:
         """Whether it is for nodes on their way across a boundary."""

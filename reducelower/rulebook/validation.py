@@ -13,7 +13,7 @@ from reducelower.model.schemas import is_runtime_name, opset_of, schema, version
 from reducelower.rulebook.bindings import BINDINGS, claim_of
 from reducelower.rulebook.boundaries import Boundaries, BoundaryRule
 from reducelower.rulebook.guards import asked_in, what_is_wrong
-from reducelower.rulebook.questions import NUMBERS
+from reducelower.rulebook.numbers import NUMBERS
 from reducelower.rulebook.reading import OPERATORS, Helpers, Source
 from reducelower.rulebook.rows import ROWS, Occasion
 from reducelower.rulebook.specializing import ITS_BODY, OWN_OPERATORS
@@ -175,7 +175,8 @@ class _Body:
     def check_question(self, text: str, word: str) -> None:
         """Check a question about the node, which stands in a guard or in a sentence."""
         function = self.source.function
-        if not self.domain and (problem := what_is_wrong(text, {*function.input, *function.output}, self.attributes)):
+        attributes = None if self.domain else self.attributes
+        if problem := what_is_wrong(text, {*function.input, *function.output}, attributes):
             raise self.source.error(problem, word)
 
     def _check_nodes(self, nodes: Iterable[NodeProto], defined: set[str]) -> None:

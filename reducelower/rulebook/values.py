@@ -15,7 +15,7 @@ from reducelower.model.numbers import Array
 from reducelower.model.schemas import opset_of
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import BINDINGS, bound, is_stashed, of_nothing
-from reducelower.rulebook.questions import NUMBERS
+from reducelower.rulebook.numbers import NUMBERS
 from reducelower.rulebook.simplify import Simplified, Type
 
 __all__ = ["BodyValues", "Frame"]

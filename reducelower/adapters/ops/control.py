@@ -17,7 +17,7 @@ from reducelower.adapters.registry import lowers
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node, set_attribute, value_of
 from reducelower.model.value_info import may_be_of_one_shape, sizes, without_made_up_symbols
-from reducelower.rulebook.questions import from_the_front
+from reducelower.rulebook.numbers import from_the_front
 
 
 @lowers("If", 11)

@@ -16,7 +16,7 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.errors import RefusedError
 from reducelower.model.numbers import HALVES
-from reducelower.rulebook.questions import from_the_front
+from reducelower.rulebook.numbers import from_the_front
 
 _OLDEST = "opset 17 is the oldest that has DFT"
 _OLDEST_STFT = "opset 17 is the oldest that has STFT"
