@@ -11,8 +11,8 @@ from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import opset_of
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.reading import Helpers, Written
-from reducelower.rulebook.simplify import Simplified
 from reducelower.rulebook.specializing import specialized
+from reducelower.rulebook.values import Simplified
 from reducelower.scope.body import AnyScope, BodyScope
 from reducelower.scope.scope import Scope
 from reducelower.types.borders import carried
@@ -94,10 +94,14 @@ class _Instance:
         self.constant_names: dict[str, str] = {}
         for index, name in enumerate(function.input):
             self.names[name] = node.input[index] if index < len(node.input) else ""
+        computed = {name for each in body.nodes for name in each.output}
         for name, output in zip(function.output, node.output, strict=False):
-            # An output that is an input of the body gets its Identity below.
-            if output and name not in self.names:
-                self.names[name] = output
+            # The node that computes the value computes the output. An alias of another output, or of an input of the
+            # body, gets its Identity below.
+            source = body.same.get(name, name)
+            source = source if source in computed.difference(function.output) else name
+            if output and source not in self.names:
+                self.names[source] = output
 
     def nodes(self) -> list[NodeProto]:
         made = [self._node(inner) for inner in self.body.nodes]

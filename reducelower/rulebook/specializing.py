@@ -29,8 +29,7 @@ from reducelower.model.graph import subgraphs
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.guards import evaluated, filled, read_as_constants
 from reducelower.rulebook.reading import Helpers
-from reducelower.rulebook.simplify import Simplified
-from reducelower.rulebook.values import Frame
+from reducelower.rulebook.values import Frame, Simplified
 from reducelower.rulebook.writer import BodyWriter, OwnOperator
 
 __all__ = ["ITS_BODY", "OWN_OPERATORS", "reason_and_hint", "specialized"]

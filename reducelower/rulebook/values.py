@@ -1,10 +1,11 @@
-"""The values of a body while it is written for a node: their names, the constants among them, and attributes."""
+"""The values of a body while it is written for a node: their names, types, the constants among them, and attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 from onnx import AttributeProto, FunctionProto, NodeProto, helper, numpy_helper
@@ -12,13 +13,31 @@ from onnx import AttributeProto, FunctionProto, NodeProto, helper, numpy_helper
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import copied, make_attribute, refuse_reference
 from reducelower.model.numbers import Array
-from reducelower.model.schemas import opset_of
+from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of, parse_element_type, schema
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import BINDINGS, bound, is_stashed, of_nothing
 from reducelower.rulebook.numbers import NUMBERS
-from reducelower.rulebook.simplify import Simplified, Type
 
-__all__ = ["BodyValues", "Frame"]
+__all__ = ["BodyValues", "Frame", "Simplified", "goal_of_cast", "types_of_outputs"]
+
+
+Type: TypeAlias = "Callable[[], int | None]"
+"""The element type of a value, computed only if the body depends on it."""
+
+
+@dataclass
+class Simplified:
+    """A simplified body.
+
+    Attributes:
+        nodes: the remaining nodes.
+        constants: folded values by name.
+        same: names that are aliases of other values.
+    """
+
+    nodes: list[NodeProto] = field(default_factory=list)
+    constants: dict[str, Array] = field(default_factory=dict)
+    same: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -174,3 +193,30 @@ def _as_array(attribute: AttributeProto) -> Array | None:
         case AttributeProto.FLOAT | AttributeProto.FLOATS:
             return np.array(helper.get_attribute_value(attribute), np.float32)
     return None
+
+
+def goal_of_cast(node: NodeProto, types: Mapping[str, Type]) -> int | None:
+    """The element type that a Cast or CastLike gives; None if unknown."""
+    if node.op_type == "CastLike":
+        return _type(types, node.input[1])
+    goals = (attribute for attribute in node.attribute if attribute.name == "to" and not attribute.ref_attr_name)
+    return next((attribute.i for attribute in goals), None)
+
+
+def types_of_outputs(node: NodeProto, opset: int, types: Mapping[str, Type]) -> Iterator[tuple[str, Type]]:
+    """The element types of a node's outputs, as far as its schema ties them to those of its inputs."""
+    operator = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
+    if operator is None:
+        return
+    input_of = {formal.type_str: name for formal, name in zip(operator.inputs, node.input, strict=False) if name}
+    for formal, name in zip(operator.outputs, node.output, strict=False):
+        if node.op_type in ("Cast", "CastLike"):
+            yield name, partial(goal_of_cast, node, types)
+        elif formal.type_str in input_of:
+            yield name, partial(_type, types, input_of[formal.type_str])
+        elif len(formal.types) == 1 and (only := next(iter(formal.types))).startswith("tensor("):
+            yield name, partial(parse_element_type, only)
+
+
+def _type(types: Mapping[str, Type], name: str) -> int | None:
+    return types[name]() if name in types else None

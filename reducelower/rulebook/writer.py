@@ -18,8 +18,7 @@ from reducelower.model.skeleton import LARGEST_CONSTANT
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import chosen
 from reducelower.rulebook.reading import Helpers
-from reducelower.rulebook.simplify import Simplified, goal_of_cast, hand_on_names, types_of_outputs
-from reducelower.rulebook.values import BodyValues, Frame
+from reducelower.rulebook.values import BodyValues, Frame, Simplified, goal_of_cast, types_of_outputs
 from reducelower.types.fold import evaluated as folded
 
 __all__ = ["BodyWriter", "OwnOperator"]
@@ -85,7 +84,6 @@ class BodyWriter(BodyValues):
         for name in outputs:
             if frame.names[name] != name:
                 self.done.same[name] = frame.names[name]
-        hand_on_names(self.done, outputs)
         wanted = {self.done.same.get(name, name) for name in outputs}
         self.done.nodes = nodes_needed(self.done.nodes, wanted)
         read = wanted | {name for node in self.done.nodes for name in read_by(node)}
