@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, lowers
@@ -10,7 +10,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
 from reducelower.model.constants import tensor_of
 from reducelower.model.numbers import FIRST_FLOATS
-from reducelower.scope.values import dense
 
 
 @lowers("Constant", 12)
@@ -23,17 +22,6 @@ def _lower_shorthand(op: Writer) -> None:
         raise RefusedError("it holds no value, so the model is not valid", "correct the model")
     del op.node.attribute[:]
     op.node.attribute.append(helper.make_attribute("value", tensor))
-
-
-@lowers("Constant", 11)
-def _lower_sparse(op: Writer) -> None:
-    """A sparse tensor becomes a dense one, with zeros or empty strings where it has no values."""
-    attribute = attribute_of(op.node, "sparse_value")
-    if attribute is None:
-        return
-    whole = numpy_helper.from_array(dense(attribute.sparse_tensor), op.node.output[0])
-    del op.node.attribute[:]
-    op.node.attribute.append(helper.make_attribute("value", whole))
 
 
 @lowers("Constant", 9)

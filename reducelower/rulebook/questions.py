@@ -208,6 +208,8 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "computed": (_computed, "the input is known at run time only"),
     "none": (_none, "it is absent, or a list of nothing"),
     "negative": (_any_negative, "a number in the constant is negative"),
+    "least": (lambda asked, name: min(_values(asked, name) or (), default=None), "the smallest number in the constant"),
+    "greatest": (lambda asked, name: max(_values(asked, name) or (), default=None), "the largest number in it"),
     "repeats": (_repeats, "the constant holds a number twice, or names a dimension of the other input twice"),
     "values": (_values, "the constant as a list"),
     "counted": (_counted, "the axes in the constant, counted from the front of the other input"),

@@ -13,13 +13,13 @@ __all__ = ["FAMILIES", "load"]
 
 FAMILIES: Mapping[str, str] = {
     "affine_grid": "AffineGrid",
-    "control": "If Loop Scan",
+    "control": "If Scan",
     "convolution": "Col2Im DeformConv",
     "einsum": "Einsum",
     "elementwise": "Cast CastLike",
     "fourier": "DFT STFT",
     "pooling": "AveragePool LpPool MaxPool",
-    "resize": "Resize Upsample",
+    "resize": "Resize",
     "sampling": "GridSample",
     "shaping": "Reshape Split",
 }

@@ -1,23 +1,20 @@
-"""If, Loop and Scan at their boundaries; not text, since their subgraphs are edited.
+"""If and Scan at their boundaries; not text, since their subgraphs are edited.
 
 The engine legalizes the nodes in these subgraphs.
 
-Sources: the pages of If (1, 11), Loop (1, 11), Scan (9, 11).
+Sources: the pages of If (1, 11), Scan (9, 16).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
+from onnx import AttributeProto, GraphProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import lowers
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import make_node, set_attribute, value_of
 from reducelower.model.value_info import may_be_of_one_shape, sizes, without_made_up_symbols
-from reducelower.rulebook.numbers import from_the_front
 
 
 @lowers("If", 11)
@@ -78,59 +75,11 @@ def _element_type(op: Writer, number: int, name: str) -> int:
     return 0 if inferred is None else inferred.tensor_type.elem_type
 
 
-@lowers("Loop", 11)
-def _lower_loop(op: Writer) -> None:
-    """A loop had to carry at least one value, so it gets a number that nothing reads."""
-    if len(op.node.input) > 2:
-        return
-    body, carried, yielded = _body(op.node), op.fresh("carried"), op.fresh("carried_on")
-    for values, name, position in ((body.input, carried, len(body.input)), (body.output, yielded, 1)):
-        rest = list(values)[position:]
-        del values[position:]
-        added = values.add(name=name)
-        added.type.tensor_type.elem_type = TensorProto.FLOAT
-        added.type.tensor_type.shape.SetInParent()
-        values.extend(rest)
-    body.node.append(make_node("Identity", [carried], [yielded]))
-    while len(op.node.input) < 2:
-        op.node.input.append("")
-    op.node.input.append(op.scope.add_constant(np.array(0, np.float32), "zero"))
-    # The output has a name, because onnxruntime crashes on a state without one.
-    op.node.output.insert(0, op.fresh("last_carried"))
-
-
 @lowers("Scan", 16)
 def _state_results(op: Writer) -> None:
     """State the types of the body's outputs: onnxruntime needs their ranks, and infers less from older nodes."""
-    body = _body(op.node)
+    body = next(attribute.g for attribute in op.node.attribute if attribute.name == "body")
     for value in body.output:
         inferred = op.scope.type_inside(op.node, 0, value.name) if sizes(value.type) is None else None
         if sizes(inferred) is not None and inferred is not None:
             value.type.CopyFrom(without_made_up_symbols(inferred))
-
-
-@lowers("Scan", 11)
-def _lower_scan(op: Writer) -> None:
-    """Negative axes are counted from the front."""
-    count = int(op.attribute("num_scan_inputs"))
-    body = _body(op.node)
-    inputs = list(op.node.input)[len(op.node.input) - count :]
-    states = len(op.node.input) - count
-
-    def output_rank(index: int) -> int:
-        inner_sizes = sizes(body.output[states + index].type)
-        return op.scope.needed_rank(op.node.output[states + index]) if inner_sizes is None else len(inner_sizes) + 1
-
-    _count_from_the_front(op.node, "scan_input_axes", lambda index: op.scope.needed_rank(inputs[index]))
-    _count_from_the_front(op.node, "scan_output_axes", output_rank)
-
-
-def _count_from_the_front(node: NodeProto, attribute: str, rank_of: Callable[[int], int]) -> None:
-    axes = value_of(node, attribute, ())
-    if any(axis < 0 for axis in axes):
-        from_front = [axis if axis >= 0 else from_the_front(axis, rank_of(index)) for index, axis in enumerate(axes)]
-        set_attribute(node, attribute, from_front)
-
-
-def _body(node: NodeProto) -> GraphProto:
-    return next(attribute.g for attribute in node.attribute if attribute.name == "body")

@@ -176,22 +176,11 @@ def _lower_optional(op: Writer) -> None:
 
 @raises("Resize", 13)
 def _raise_exclusive(op: Writer) -> None:
-    """Drop scales without elements beside sizes, and replace tf_half_pixel_for_nn by an equal mode."""
+    """Drop scales without elements beside sizes."""
     if op.input(3) and op.input(2):
         if all(_scales_and_sizes(op)):
             raise RefusedError("it has both scales and sizes, which is not valid")
         op.node.input[2] = ""
-    if op.attribute("coordinate_transformation_mode", "half_pixel") != "tf_half_pixel_for_nn":
-        return
-    rounding = _SAME_AS_TF.get(op.attribute("nearest_mode", "round_prefer_floor"))
-    if op.attribute("mode", "nearest") == "nearest" and rounding is not None:
-        op.set("coordinate_transformation_mode", "half_pixel")
-        op.set("nearest_mode", rounding)
-    # No other mode is equal; the page no longer lists this one, but runtimes still take it.
-
-
-_SAME_AS_TF = {"floor": "round_prefer_ceil", "round_prefer_floor": "ceil"}
-"""Equal rounding of half_pixel, whose coordinate is less by 0.5 than that of tf_half_pixel_for_nn."""
 
 
 @lowers("Resize", 11)
@@ -256,28 +245,6 @@ def _fits_asymmetric(op: Writer, scales: str, axes: list[Axis] | None) -> bool:
     )
 
 
-@raises("Resize", 11)
-def _raise_coordinates(op: Writer) -> Outcome:
-    """State what was implied: asymmetric coordinates, rounded down if it enlarges and up if it reduces."""
-    scales = op.input(1)
-    factors: Any = op.scope.constant(scales)
-    is_nearest = op.attribute("mode", "nearest") == "nearest"
-    enlarges, reduces = factors is not None and (factors >= 1).all(), factors is not None and (factors <= 1).all()
-    if enlarges or reduces or not is_nearest:
-        _set_inputs(op, op.input(0), _empty(op.scope), scales)
-        op.set("coordinate_transformation_mode", "asymmetric")
-        if is_nearest:
-            op.set("nearest_mode", "floor" if enlarges else "ceil")
-        return None
-    # Scales that may be on both sides of 1 are split: first enlarge, then reduce.
-    one = op.constant([1.0], TensorProto.FLOAT, "one")
-    enlarging, reducing = op.add("Max", scales, one), op.add("Min", scales, one)
-    modes: dict[str, Any] = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric"}
-    roi = _empty(op.scope)
-    larger = op.add("Resize", op.input(0), roi, enlarging, tail="enlarged", nearest_mode="floor", **modes)
-    return op.yields("Resize", larger, roi, reducing, nearest_mode="ceil", **modes)
-
-
 @expresses("Resize", opset=9, reads=10)
 def _resize_by_upsample(op: Writer) -> list[NodeProto]:
     """Upsample, if nothing is reduced."""
@@ -303,20 +270,3 @@ def _as_upsample(op: Writer, scales: str) -> list[NodeProto]:
         set_attribute(resize, "nearest_mode", "ceil")
         return _written_out(Writer(resize, op.scope), "it reduces, or may, and opset 10 is the oldest that can")
     return op.yields("Upsample", op.input(0), scales, copied=op.node.attribute)
-
-
-@expresses("Upsample", opset=11, reads=9)
-def _upsample_by_coordinates(op: Writer) -> list[NodeProto] | None:
-    """Resize with asymmetric coordinates, rounded down, since Upsample only enlarges."""
-    if op.scope.target_opset < 11:
-        return None
-    nodes = op.yields("Resize", op.input(0), _empty(op.scope), op.input(1), copied=op.node.attribute)
-    set_attribute(nodes[-1], "coordinate_transformation_mode", "asymmetric")
-    if op.attribute("mode", "nearest") == "nearest":
-        set_attribute(nodes[-1], "nearest_mode", "floor")
-    return nodes
-
-
-@expresses("Upsample", opset=10, reads=9)
-def _upsample_by_resize(op: Writer) -> list[NodeProto]:
-    return op.yields("Resize", *op.node.input, copied=op.node.attribute)
