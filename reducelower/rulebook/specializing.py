@@ -9,7 +9,7 @@ condition becomes one of its branches, and helpers are inlined. Besides ONNX's o
 - ``Answer <to>``: the value of a guard, true, false or a number; its names are those of the function it stands in;
 - ``Known (x)``: whether a value is known when the body is written;
 - ``IsEmpty (x)``: whether a tensor has no elements; false if that is impossible;
-- ``SizeAlong <axis> (x)``: one size, as a list; ``Listed (x)``: a list, of what may be a scalar;
+- ``SizeAlong <axis> (x)``: one size, as a list;
 - ``ReshapeTo (x, shape)``: a Reshape to sizes that may be zero;
 - ``Fold <step, over>``: calls a helper once for each number in a list, which it gets as ``at``, on its last results;
   without ``over`` once for each further input of the node, which it gets as its last input;
@@ -101,15 +101,6 @@ def _size_along(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame:
     body.emit("Gather", [sizes, place], outputs, [helper.make_attribute("axis", 0)])
 
 
-def _listed(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
-    (name,) = inputs
-    if body.asked.is_input(name) and body.asked.scope.rank(body.asked.operand(name)) == 1:
-        frame.names[node.output[0]] = name
-        return
-    row = body.constant("row", np.array([-1], np.int64))
-    body.emit("Reshape", [name, row], [body.yields(node.output[0], frame)], ())
-
-
 def _reshape_to(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
     shape = body.value(inputs[1])
     is_plain = shape is not None and bool(shape.all())
@@ -199,7 +190,6 @@ OWN_OPERATORS: Mapping[str, OwnOperator] = {
     "If": OwnOperator(_if, 1, 1, ("then_branch", "else_branch")),
     "IsEmpty": OwnOperator(_is_empty, 1, 1),
     "Known": OwnOperator(_is_known, 1, 1),
-    "Listed": OwnOperator(_listed, 1, 1),
     "Rank": OwnOperator(_rank, 1, 1, (), ("list",)),
     "Refuse": OwnOperator(_refuse, 0, 0, ("reason",), ("hint",)),
     "ReshapeTo": OwnOperator(_reshape_to, 2, 2),
