@@ -52,20 +52,12 @@ def _self(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame
         if attribute.name not in named and attribute.name not in body.function.attribute
         and attribute.name not in {declared.name for declared in body.function.attribute_proto}
     ]  # fmt: skip
-    names, (inputs_of_rule, outputs_of_rule) = list(inputs), (body.function.input, body.function.output)
-    surplus = [name for name in inputs_of_rule if name.startswith(f"{node.input[-1]}_and_")] if node.input else []
-    more = [name for name in outputs_of_rule if name.startswith(f"{node.output[-1]}_and_")]
-    original = body.asked.node
-    copy = NodeProto(
-        op_type=original.op_type, domain=original.domain, input=[*names, *surplus], output=[*node.output, *more]
-    )
-    copy.attribute.extend([*kept, *stated])
-    value = body.computed(copy)
-    if value is not None:
-        frame.names[node.output[0]] = body.constant(node.output[0], value)
-        return
-    outputs = [body.yields(name, frame) for name in copy.output]
-    body.emit(copy.op_type, copy.input, outputs, copy.attribute, copy.domain)
+    rule = body.function
+    surplus = [name for name in rule.input if name.startswith(f"{node.input[-1]}_and_")] if node.input else []
+    more = [name for name in rule.output if name.startswith(f"{node.output[-1]}_and_")]
+    made = NodeProto(op_type=body.asked.node.op_type, input=[*inputs, *surplus], output=[*node.output, *more])
+    made.attribute.extend([*kept, *stated])
+    body.emit_unless_known(made, frame)
 
 
 def _rank(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
@@ -81,8 +73,8 @@ def _rank(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame
         return
     body.unknown_rank = body.unknown_rank or operand
     sizes = body.free("sizes")
-    body.emit("Shape", [name], [sizes], ())
-    body.emit("Shape" if node.attribute else "Size", [sizes], [body.yields(node.output[0], frame)], ())
+    body.emit("Shape", [name], [sizes])
+    body.emit("Shape" if node.attribute else "Size", [sizes], [body.yields(node.output[0], frame)])
 
 
 def _size_along(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
@@ -94,7 +86,7 @@ def _size_along(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame:
         frame.names[node.output[0]] = body.constant(f"size_{shape[axis]}", size)
         return
     sizes = body.free("sizes")
-    body.emit("Shape", inputs, [sizes], ())
+    body.emit("Shape", inputs, [sizes])
     at = np.array(axis if is_scalar else [axis], np.int64)
     place = body.constant(f"axis_{axis}".replace("-", "m"), at)
     outputs = [body.yields(node.output[0], frame)]
@@ -137,9 +129,9 @@ def _is_empty(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: F
         frame.names[node.output[0]] = body.constant(f"is_{is_empty}".lower(), np.array(is_empty))
         return
     count = body.free("count")
-    body.emit("Size", [name], [count], ())
+    body.emit("Size", [name], [count])
     none = body.constant("number_of_none", np.array(0, np.int64))
-    body.emit("Equal", [count, none], [body.yields(node.output[0], frame)], ())
+    body.emit("Equal", [count, none], [body.yields(node.output[0], frame)])
 
 
 def _if(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:

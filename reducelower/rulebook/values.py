@@ -13,7 +13,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto, helper, numpy_helper
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import copied, make_attribute, refuse_reference
 from reducelower.model.numbers import Array
-from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of, parse_element_type, schema
+from reducelower.model.schemas import opset_of, parse_element_type, schema
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import BINDINGS, bound, is_stashed, of_nothing
 from reducelower.rulebook.numbers import NUMBERS
@@ -205,7 +205,7 @@ def goal_of_cast(node: NodeProto, types: Mapping[str, Type]) -> int | None:
 
 def types_of_outputs(node: NodeProto, opset: int, types: Mapping[str, Type]) -> Iterator[tuple[str, Type]]:
     """The element types of a node's outputs, as far as its schema ties them to those of its inputs."""
-    operator = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
+    operator = schema(node.op_type, opset)
     if operator is None:
         return
     input_of = {formal.type_str: name for formal, name in zip(operator.inputs, node.input, strict=False) if name}

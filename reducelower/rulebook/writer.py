@@ -32,9 +32,6 @@ _ONLY_IN_BODIES: Mapping[str, Callable[[Array], Array]] = {"Reciprocal": np.reci
 _LARGEST = 64
 """The most elements of a folded constant, unless an operand has more, or it is int64 and so has sizes or places."""
 
-_ABSENT = "absent"
-"""The result of an Identity, Transpose or Cast of an input that the replaced node leaves out."""
-
 _CASTS = ("Cast", "CastLike")
 """Operators that read a number of the header as written; for others it gets the element type of the first input."""
 
@@ -102,9 +99,7 @@ class BodyWriter(BodyValues):
         for node in nodes:
             takes_raw = node.op_type in _CASTS or node.op_type in self.helpers
             inputs = [self.read(name, frame, as_written=takes_raw) for name in node.input]
-            if node.domain:
-                self._operator(node, inputs, frame)
-            elif node.op_type in self._own:
+            if node.op_type in self._own:
                 self._own[node.op_type].write(self, node, inputs, frame)
             elif node.op_type in self.helpers:
                 self.call(node.op_type, inputs, node.attribute, node.output, frame)
@@ -112,65 +107,57 @@ class BodyWriter(BodyValues):
                 self._operator(node, inputs, frame)
 
     def emit(
-        self,
-        op_type: str,
-        inputs: Sequence[str],
-        outputs: Sequence[str],
-        attributes: Iterable[AttributeProto],
-        domain: str = "",
+        self, op_type: str, inputs: Sequence[str], outputs: Sequence[str], attributes: Iterable[AttributeProto] = ()
     ) -> None:
         """Append a node."""
-        node = NodeProto(op_type=op_type, domain=domain, input=inputs, output=outputs)
-        node.attribute.extend(attributes)
+        node = NodeProto(op_type=op_type, input=inputs, output=outputs, attribute=attributes)
         self.types.update(types_of_outputs(node, self.opset, self.types))
         self.done.nodes.append(node)
+
+    def emit_unless_known(self, node: NodeProto, frame: Frame) -> None:
+        """Append a node whose outputs have the names of its function, or note its output as a constant."""
+        value = self._computed(node)
+        if value is None:
+            self.emit(node.op_type, node.input, [self.yields(name, frame) for name in node.output], node.attribute)
+        else:
+            frame.names[node.output[0]] = self.constant(node.output[0], value)
 
     def _operator(self, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
         attributes = self.resolved(node, frame)
         for attribute in attributes:
             if attribute.type == AttributeProto.GRAPH:
                 attribute.g.CopyFrom(self.branch(attribute.g, frame))
-        copy = NodeProto(op_type=node.op_type, domain=node.domain, input=inputs, output=node.output)
-        copy.attribute.extend(attributes)
-        passed_on = "" if node.domain else self._passed_on(copy, frame)
-        if passed_on:
-            frame.names[node.output[0]] = "" if passed_on == _ABSENT else passed_on
+        made = NodeProto(op_type=node.op_type, input=inputs, output=node.output, attribute=attributes)
+        if self._passes_on(made, frame):
+            # Of an Add, it is the only input that the replaced node has. An absent input makes the output absent.
+            frame.names[node.output[0]] = next(filter(None, inputs), "") if node.op_type == "Add" else inputs[0]
             return
-        value = self.computed(copy)
-        if value is not None:
-            frame.names[node.output[0]] = self.constant(node.output[0], value)
-            return
-        outputs = [self.yields(name, frame) for name in node.output]
-        if node.op_type == "CastLike" and not (node.domain or self._is_general):
+        if node.op_type == "CastLike" and not self._is_general:
             # Old opset versions lack CastLike; the type is known here, so a Cast does.
-            goal = goal_of_cast(copy, self.types)
+            goal = goal_of_cast(made, self.types)
             goal = goal or self.asked.scope.needed_element_type(self.asked.operand(inputs[1]))
-            self.emit("Cast", inputs[:1], outputs, [*attributes, helper.make_attribute("to", goal)])
-            return
-        self.emit(node.op_type, inputs, outputs, attributes, node.domain)
+            attributes.append(helper.make_attribute("to", goal))
+            made = NodeProto(op_type="Cast", input=inputs[:1], output=node.output, attribute=attributes)
+        self.emit_unless_known(made, frame)
 
-    def _passed_on(self, node: NodeProto, frame: Frame) -> str:
-        """The input that a node passes on as it is; empty if it computes something."""
-        if node.op_type in ("Identity", "Transpose", *_CASTS) and not node.input[0]:
-            return _ABSENT
-        if node.op_type == "Identity":
-            return str(node.input[0])
+    def _passes_on(self, node: NodeProto, frame: Frame) -> bool:
+        """Whether a node passes on its input as it is."""
+        if node.op_type == "Identity" or (node.op_type in ("Transpose", *_CASTS) and not node.input[0]):
+            return True
         if node.op_type == "Unsqueeze" and len(node.input) > 1:
             axes = self.value(node.input[1])
-            return str(node.input[0]) if axes is not None and not axes.size else ""
-        if node.op_type == "Add" and "" in node.input:
-            return str(next(filter(None, node.input)))
+            return axes is not None and not axes.size
+        if node.op_type == "Add":
+            return "" in node.input
         if node.op_type not in _CASTS or node.input[0] in self.done.constants:
-            return ""
+            return False
         if self._is_general and "stash_type" not in frame.attributes:
-            return ""
+            return False
         goal, own_type = goal_of_cast(node, self.types), self.types.get(node.input[0])
-        return str(node.input[0]) if own_type is not None and goal is not None and goal == own_type() else ""
+        return own_type is not None and goal is not None and goal == own_type()
 
-    def computed(self, node: NodeProto) -> Array | None:
+    def _computed(self, node: NodeProto) -> Array | None:
         """The output of a node, if it is known."""
-        if node.domain:
-            return None
         if node.op_type == "Constant":
             tensor = tensor_of(node)
             return None if tensor is None else numpy_helper.to_array(tensor)
