@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from reducelower.lines import enumerated
 
 __all__ = [
     "ConversionError",
+    "Place",
     "Refusal",
     "RefusedError",
     "RuleError",
@@ -117,6 +119,13 @@ class UnreadableError(ValueError):
 
 class UnreadableModelError(UnreadableError):
     """A file that does not exist, is not an ONNX model, or cannot be read or written."""
+
+
+class Place(NamedTuple):
+    """Where a rule is written; nowhere for one given as an object."""
+
+    path: Path | None
+    line: int | None
 
 
 class RuleError(UnreadableError):

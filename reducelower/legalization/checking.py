@@ -11,14 +11,13 @@ from collections.abc import Iterable, Sequence
 from onnx import NodeProto, checker
 from onnx.shape_inference import InferenceError
 
-from reducelower.errors import RefusedError, RuleError
+from reducelower.errors import Place, RefusedError, RuleError
 from reducelower.legalization.memo.outcome import IR_VERSION_OF_RULES, Outcome
 from reducelower.model.document import Document
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import element_type_name, parse_element_type
 from reducelower.model.skeleton import skeleton
-from reducelower.rulebook.reading import Place
 from reducelower.scope.node import NodeScope
 
 __all__ = ["new_objection", "objects_to_stated", "refuse_invalid", "refuse_types_not_allowed"]

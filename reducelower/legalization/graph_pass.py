@@ -13,7 +13,7 @@ from typing import TypeAlias
 from onnx import ModelProto, NodeProto
 
 from reducelower.adapters import constants
-from reducelower.errors import Refusal, RefusedError, RuleError
+from reducelower.errors import Place, Refusal, RefusedError, RuleError
 from reducelower.legalization.checking import refuse_invalid, refuse_types_not_allowed
 from reducelower.legalization.dead_code import remove_unused
 from reducelower.legalization.edits import Edit
@@ -53,6 +53,7 @@ class GraphPass:
     Attributes:
         nodes: how many nodes the model has.
         edits: the edits of each graph, outer ones first.
+        applied: the places of the rules of the user's own that were applied, once for each time.
         refusals: why something cannot be legalized; if there are any after `run`, the model must not be used.
     """
 
@@ -82,6 +83,7 @@ class GraphPass:
         self.refusals: list[Refusal] = []
         self.nodes = 0
         self.edits: list[Edit] = []
+        self.applied: list[Place] = []
         self._checks = checks
         self._rewriter = rewriter
         self._memo = memo
@@ -176,9 +178,9 @@ class GraphPass:
         """Legalize a node by rules, teach the memo, and apply the outcome. `node` is `read` with blanks for names."""
         scope = NodeScope(edit.scope, read.operands())
         op_type, outputs, before = node.op_type, list(node.output), node.SerializeToString()
-        applied_before = len(self._rewriter.rules.applied)
         try:
             settled, label = settle(node, scope)
+            self.applied += scope.applied
             nodes = None if settled is None else tidied(settled, outputs, scope)
             if settled is None and node.SerializeToString() != before:
                 # Dropping empty names at the end of inputs or outputs is not reported as a rewrite.
@@ -186,7 +188,7 @@ class GraphPass:
             label = "" if nodes is None else label
             outcome = Outcome.of(scope, op_type, label, nodes, in_place=settled is None)
             if self._checks:
-                refuse_invalid(outcome, self.goal, self._rewriter.rules.applied[applied_before:])
+                refuse_invalid(outcome, self.goal, scope.applied)
         except RefusedError as refused:
             # The traceback would keep the model alive.
             outcome = Outcome(op_type, refusal=RefusedError(refused.reason_for(op_type), refused.hint))
@@ -203,6 +205,7 @@ class GraphPass:
         op_type = node.op_type
         try:
             settled, label = settle(node, scope)
+            self.applied += scope.applied
             nodes = [node] if settled is None else settled
             outcome = Outcome.of(scope, op_type, label, nodes, in_place=settled is None)
         except RefusedError as refused:

@@ -80,9 +80,9 @@ class NodeRewriter:
         if treatment is None:
             return None, ""
         if treatment.refusal:
-            if scope.is_made and self.rules.applied and schema(node.op_type, opset) is None:
+            if scope.is_made and scope.node_scope.applied and schema(node.op_type, opset) is None:
                 reason = f"what it writes is for opset {opset}, which does not have {node.op_type}"
-                raise RuleError(reason, *self.rules.applied[-1])
+                raise RuleError(reason, *scope.node_scope.applied[-1])
             raise RefusedError(treatment.refusal, treatment.hint)
         refuse_disallowed(node)
         if treatment.expand:
@@ -193,7 +193,8 @@ class NodeRewriter:
         if node.op_type in self._expanding:
             raise RefusedError(f"the rule for {node.op_type} leads back to {node.op_type}", "change the rule")
         label = rule.name
-        self.rules.note_expanded(rule)
+        if not self.rules.book.trusted and rule.book == self.rules.book.name:
+            scope.node_scope.applied.append(rule.place)
         outcome, opset = moved(node, opset, rule.opset, scope)
         if outcome is not None:
             return self.settle_all(outcome, opset, scope), label

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
 from onnx import ModelProto
 
-from reducelower.errors import Refusal, RuleError
+from reducelower.errors import Place, Refusal, RuleError
 from reducelower.files import DataFolder
 from reducelower.legalization.checking import new_objection
 from reducelower.legalization.edits import applied, notes_on_zeros, splice
@@ -97,7 +97,7 @@ def run(
         problem = fit_ir_version(model, source, goal.runtime) or fit_ml_version(model, goal.runtime)
     released = release_initializers(model, old_ir)
     # Below IR version 4, inference does not read initializers that are not inputs, so it comes last.
-    problem = problem or _refuse_misfit(model, source, plan, rewriter, memo, settings)
+    problem = problem or _refuse_misfit(model, source, plan, rewriter, memo, settings, graph_pass.applied)
     if problem:
         return replace(plan, refusals=(problem,), unmended=())
     notes = [*plan.notes, *filter(None, [released])]
@@ -148,6 +148,7 @@ def _refuse_misfit(
     rewriter: NodeRewriter,
     memo: Memo,
     settings: Settings,
+    own_rules: Sequence[Place],
 ) -> Refusal | None:
     """Refuse the result if strict inference objects to it, and a rewrite may be the cause.
 
@@ -158,7 +159,7 @@ def _refuse_misfit(
         RuleError: inference objects, and rules of the user's own were applied.
     """
     opset, goal = plan.source_opset, rewriter.goal
-    own_rules = rewriter.rules.applied if settings.validate else ()
+    own_rules = own_rules if settings.validate else ()
     in_doubt, hint = (
         next(iter(memo.doubts), "") if settings.validate else "",
         "state the types of what it reads and yields",

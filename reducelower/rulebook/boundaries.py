@@ -19,7 +19,7 @@ from onnx import FunctionProto, NodeProto
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bodies import write_out
 from reducelower.rulebook.guards import filled, read_as_constants, terms, value_of
-from reducelower.rulebook.reading import VERSIONS, Folder, Helpers, Place, Source, Written, by_name, home
+from reducelower.rulebook.reading import VERSIONS, Folder, Helpers, Source, Written, by_name, home
 from reducelower.rulebook.rows import Occasion, Way
 from reducelower.rulebook.specializing import ITS_BODY, reason_and_hint, specialized
 from reducelower.scope.body import AnyScope
@@ -40,10 +40,9 @@ class ItsBody(NamedTuple):
 
 @dataclass(frozen=True)
 class BoundaryRule(Written):
-    """A rule for a boundary: when it is tried, and the list of the places of applied rules, if one is kept."""
+    """A rule for a boundary, and when it is tried."""
 
     occasion: Occasion = field(kw_only=True)
-    applied: list[Place] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -77,8 +76,8 @@ class BoundaryRule(Written):
         known_inputs = {name for name in read_as_constants(self.occasion.guard) if asked.is_input(name)}
         body = specialized(function, self.helpers, asked, known_inputs)
         nodes = write_out(function, body, node, scope)
-        if self.applied is not None:
-            self.applied.append(self.source.place)
+        if self.book:
+            scope.node_scope.applied.append(self.place)
         return nodes
 
 
@@ -121,11 +120,7 @@ def first_that_holds(
 
 
 class Boundaries:
-    """The boundary rules of a folder; the file of an operator is parsed when it is first asked for.
-
-    Attributes:
-        applied: the places of the rules that were applied; None for the package's rules, which outlast runs.
-    """
+    """The boundary rules of a folder; the file of an operator is parsed when it is first asked for."""
 
     def __init__(self, folder: Path, helpers: Helpers, *, name: str = "", domain: str = "") -> None:
         """Find the files, by their names or by the operators that their first lines name.
@@ -139,7 +134,6 @@ class Boundaries:
         self.path = folder
         self._folder = Folder(folder, helpers)
         self.name = name
-        self.applied: list[Place] | None = [] if name else None
         self.domain = domain
         self._rules: dict[str, tuple[BoundaryRule, ...]] = {}
 
@@ -150,7 +144,6 @@ class Boundaries:
         for path in sorted(self.path.iterdir()):
             if path.is_dir() and not path.name.startswith((".", "_")):
                 boundaries[path.name] = Boundaries(path, self._folder.helpers, name=self.name, domain=path.name)
-                boundaries[path.name].applied = self.applied
         return boundaries
 
     @property
@@ -183,7 +176,7 @@ class Boundaries:
         for source in (source for source in sources if source.function.overload):
             try:
                 occasion = Occasion.of(source.function.overload)
-                yield BoundaryRule(source, helpers, self.name, occasion=occasion, applied=self.applied)
+                yield BoundaryRule(source, helpers, self.name, occasion=occasion)
             except ValueError as error:
                 raise source.error(str(error), "overload") from None
 

@@ -8,16 +8,16 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from onnx import FunctionProto, NodeProto, defs, parser
 
-from reducelower.errors import RuleError
+from reducelower.errors import Place, RuleError
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import opset_of
 
 __all__ = [
-    "OPERATORS", "SUFFIX", "VERSIONS", "Folder", "Helpers", "Place", "Source", "Written", "by_name", "called", "home",
+    "OPERATORS", "SUFFIX", "VERSIONS", "Folder", "Helpers", "Source", "Written", "by_name", "called", "home",
     "shipped_books", "texts",
 ]  # fmt: skip
 
@@ -34,13 +34,6 @@ _HELPERS = "helpers"
 """The stem of the file with helper functions for all rules of a folder."""
 
 _PLACE = re.compile(r"\(line: (\d+) column: (\d+)\)")
-
-
-class Place(NamedTuple):
-    """Where a rule is written; nowhere for one given as an object."""
-
-    path: Path | None
-    line: int | None
 
 
 @dataclass(frozen=True)

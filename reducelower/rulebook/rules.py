@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from reducelower.model.schemas import parse_element_type
 from reducelower.model.text import did_you_mean
 from reducelower.rulebook.book import Rule, RuleBook
 from reducelower.rulebook.boundaries import Boundaries
-from reducelower.rulebook.reading import SUFFIX, VERSIONS, Place, home, shipped_books
+from reducelower.rulebook.reading import SUFFIX, VERSIONS, home, shipped_books
 from reducelower.rulebook.validation import check_boundaries
 from reducelower.scope.scope import Scope
 
@@ -59,12 +59,11 @@ def _load_folder(path: Path) -> RuleBook:
 
 
 class Rules:
-    """A rule book, and which of its rules were applied if it is one of the user's."""
+    """The rule book of a run, with the types in which nothing may be computed."""
 
     def __init__(self, book: str | os.PathLike[str] | RuleBook, without_types: Iterable[str] = ()) -> None:
         """Take the book, or its name, and the element types in which nothing may be computed."""
         self.book = book if isinstance(book, RuleBook) else load_book(book)
-        self._expanded: list[Place] = []
         self._forbidden = frozenset(map(parse_element_type, without_types))
 
     @cached_property
@@ -78,16 +77,6 @@ class Rules:
         if boundaries is not None:
             check_boundaries(boundaries)
         return boundaries
-
-    @property
-    def applied(self) -> Sequence[Place]:
-        """The places of the user's rules that were applied so far, once for each time."""
-        return [*self._expanded, *((self.boundaries and self.boundaries.applied) or ())]
-
-    def note_expanded(self, rule: Rule) -> None:
-        """Note that a rule was applied, if it is one of the user's."""
-        if not self.book.trusted and rule.book == self.book.name:
-            self._expanded.append(rule.place)
 
     def find(self, node: NodeProto, scope: Scope) -> Rule:
         """The rule for a node.

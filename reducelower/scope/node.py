@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from onnx import TensorProto, TypeProto, numpy_helper
 
-from reducelower.errors import RefusedError
+from reducelower.errors import Place, RefusedError
 from reducelower.model.numbers import FIRST_FLOATS, value_key
 from reducelower.model.schemas import element_type_name
 from reducelower.scope.blanks import ALL_OPERANDS, Added, blank
@@ -81,6 +81,7 @@ class NodeScope(Scope):
         derived: new names in order: stem, tail, name.
         types: types to state for new values.
         operands: how many distinct operands the node has; 0 if it uses the names of the model.
+        applied: the files and lines of the rules of the user's own that were applied.
         unmended: sentences about problems on the target runtime that no form avoids.
         zeros: ``heeded`` if the result asks at run time whether a dimension is zero, ``assumed`` if it would.
     """
@@ -104,6 +105,7 @@ class NodeScope(Scope):
         self.derived: list[tuple[str, str, str]] = []
         self.types: dict[str, TypeProto] = {}
         self.unmended: dict[str, None] = {}
+        self.applied: list[Place] = []
         self.zeros: set[Literal["assumed", "heeded"]] = set()
         self.operands = len(operands or ())
         self._operands = operands
