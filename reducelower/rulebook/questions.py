@@ -87,16 +87,6 @@ def _size_behind(asked: Asked, name: str, axis: int) -> int | None:
     return None if shape is None or None in sizes else int(np.prod([size or 0 for size in sizes], dtype=np.int64))
 
 
-def _all_zero(asked: Asked, name: str) -> bool:
-    value = asked.value(name)
-    return value is not None and not value.any()
-
-
-def _uniform(asked: Asked, name: str) -> bool:
-    value = asked.value(name)
-    return value is not None and len(np.unique(value)) == 1
-
-
 def _in_float(asked: Asked, name: str) -> bool:
     numbers = _values(asked, name)
     with np.errstate(over="ignore"):
@@ -135,11 +125,6 @@ def _value(asked: Asked, name: str) -> Any:
     return numbers[0] if asked.is_input(name) and len(numbers) == 1 else numbers
 
 
-def _any_negative(asked: Asked, name: str) -> bool | None:
-    numbers = _values(asked, name)
-    return None if numbers is None else any(number < 0 for number in numbers)
-
-
 def _values(asked: Asked, name: str) -> list[Any] | None:
     value = asked.value(name)
     return None if value is None else value.reshape(-1).tolist()
@@ -150,18 +135,12 @@ def _dtype(asked: Asked, name: str) -> str | None:
     return None if value is None else value.dtype.name
 
 
-def _counted(asked: Asked, name: str, of: str = "") -> list[Any] | None:
-    """The axes in a constant, counted from the front if `of` names the tensor that they belong to."""
-    axes = _values(asked, name)
-    if axes is None or not of:
-        return axes
-    rank = asked.scope.needed_rank(asked.operand(of))
-    return [axis + rank if axis < 0 else axis for axis in axes]
-
-
 def _repeats(asked: Asked, name: str, of: str = "") -> bool | None:
-    axes = _counted(asked, name, of)
-    return None if axes is None else len(set(axes)) < len(axes)
+    axes = _values(asked, name)
+    if axes is None:
+        return None
+    rank = asked.scope.needed_rank(asked.operand(of)) if of else 0
+    return len({axis + rank if axis < 0 else axis for axis in axes}) < len(axes)
 
 
 def _within(asked: Asked, name: str, of: str) -> bool | None:
@@ -207,12 +186,10 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "constant": (lambda asked, name: asked.value(name) is not None, "the input is a constant"),
     "computed": (_computed, "the input is known at run time only"),
     "none": (_none, "it is absent, or a list of nothing"),
-    "negative": (_any_negative, "a number in the constant is negative"),
     "least": (lambda asked, name: min(_values(asked, name) or (), default=None), "the smallest number in the constant"),
     "greatest": (lambda asked, name: max(_values(asked, name) or (), default=None), "the largest number in it"),
     "repeats": (_repeats, "the constant holds a number twice, or names a dimension of the other input twice"),
     "values": (_values, "the constant as a list"),
-    "counted": (_counted, "the axes in the constant, counted from the front of the other input"),
     "known_rank": (lambda asked, name: _rank(asked, name) is not None, "the number of dimensions is known"),
     "within": (_within, "all axes in the constant are dimensions of the other input"),
     "value": (_value, "the constant: a number if it is one, else a list"),
@@ -221,9 +198,7 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "front": (_front, "the axis, or the axes in order, counted from the front of so many dimensions"),
     "is_last": (_is_last, "only sizes of 1 follow the axis"),
     "empty": (lambda asked, name: 0 in (_shape(asked, name) or ()), "a size is known to be zero"),
-    "in_order": (lambda asked, name: sorted(found := _values(asked, name) or []) == found, "the list is in order"),
     "whole": (lambda asked, name: int(asked.attribute(name)), "the number without its fraction"),
-    "fraction": (lambda asked, name: float(asked.attribute(name)), "the number as a float"),
     "size": (_size, "the number of elements, or the size along an axis, which an attribute may give"),
     "is_multiple": (_is_multiple, "the size along an axis, known by its name at least, is a multiple of a number"),
     "is_end": (_is_end, "its sizes are known, and are the last ones of the other"),
@@ -231,8 +206,6 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "shape": (_shape_text, "the sizes, for a sentence"),
     "size_behind": (_size_behind, "the number of elements along an axis and those behind it"),
     "bits": (_bits, "how many bits a number of the element type has; refused if that is unknown"),
-    "all_zero": (_all_zero, "the input is a constant of nothing but zeros"),
-    "uniform": (_uniform, "the constant holds one number, however often"),
     "in_float": (_in_float, "a float holds every number of the constant exactly"),
     "ends": (_ends, "the least and the greatest number of an integer type, or of an input's; nothing for floats"),
     "dtype": (_dtype, "numpy's name for the element type of the constant"),
