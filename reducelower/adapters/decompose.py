@@ -21,7 +21,7 @@ from reducelower.model.attributes import value_of
 from reducelower.model.graph import HOLDING_GRAPHS
 from reducelower.model.schemas import has_body, is_deprecated, versions
 from reducelower.model.text import one_line
-from reducelower.rulebook.bodies import instantiate, instantiate_function
+from reducelower.rulebook.bodies import instantiate
 from reducelower.rulebook.boundaries import Boundaries, BoundaryRule, shipped
 from reducelower.rulebook.rules import Rules
 from reducelower.scope.body import AnyScope
@@ -105,11 +105,11 @@ def replacement(
             return nodes, each.opset, each.label(node, scope) if is_own else label
     if node.op_type in _BOOK.book.operators:
         rule = _BOOK.find(node, scope)
-        return instantiate(rule, node, scope), rule.opset, rule.name
+        return instantiate(rule.function, node, scope, rule.opset, rule.helpers), rule.opset, rule.name
     function = _schema_body(node, opset, scope)
     if function is not None:
         version = next(entry.version for entry in function.opset_import if not entry.domain)
-        return instantiate_function(function, node, scope, opset), version, f"body of {node.op_type}"
+        return instantiate(function, node, scope, opset), version, f"body of {node.op_type}"
     raise _refusal(node, opset, scope)
 
 

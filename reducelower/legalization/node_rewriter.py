@@ -202,7 +202,8 @@ class NodeRewriter:
 
         inner = copy(self)
         inner._expanding = (*self._expanding, node.op_type)
-        return inner.settle_all(instantiate(rule, node, scope), rule.opset, scope), label
+        nodes = instantiate(rule.function, node, scope, rule.opset, rule.helpers)
+        return inner.settle_all(nodes, rule.opset, scope), label
 
     def _with_suggested_book(self, refused: RefusedError, node: bytes, opset: int, scope: AnyScope) -> RefusedError:
         """The refusal, with a shipped rule book in its hint that can expand the node, if there is one."""

@@ -10,25 +10,20 @@ from reducelower.model.attributes import copy_marks
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import opset_of
 from reducelower.rulebook.asked import Asked
-from reducelower.rulebook.reading import Helpers, Written
+from reducelower.rulebook.reading import Helpers
 from reducelower.rulebook.specializing import specialized
 from reducelower.rulebook.values import Simplified
 from reducelower.scope.body import AnyScope, BodyScope
 from reducelower.scope.scope import Scope
 from reducelower.types.borders import carried
 
-__all__ = ["instantiate", "instantiate_function", "write_out"]
+__all__ = ["instantiate", "write_out"]
 
 
-def instantiate(rule: Written, node: NodeProto, scope: Scope) -> list[NodeProto]:
-    """The nodes of a rule's body that replace a node, at the rule's opset version."""
-    return instantiate_function(rule.function, node, scope, rule.opset, rule.helpers)
-
-
-def instantiate_function(
+def instantiate(
     function: FunctionProto, node: NodeProto, scope: Scope, opset: int, helpers: Helpers | None = None
 ) -> list[NodeProto]:
-    """The nodes of a function body that replace a node."""
+    """The nodes of a function body that replace a node, at the opset version of the body."""
     body = specialized(function, helpers or {}, Asked(function, node, scope, opset), is_general=True)
     return _Instance(function, body, node, scope).nodes()
 

@@ -207,11 +207,7 @@ def _shipped_helpers() -> Helpers:
 
 
 def _function_proto(function: Any) -> FunctionProto:
-    if isinstance(function, FunctionProto):
-        return function
-    if not hasattr(function, "to_function_proto"):
-        raise RuleError(f"{function!r} is neither a FunctionProto nor an onnxscript function")
-    proto = function.to_function_proto()
+    proto = function.to_function_proto() if hasattr(function, "to_function_proto") else function
     if not isinstance(proto, FunctionProto):
-        raise RuleError(f"{function!r} did not give a FunctionProto")
+        raise RuleError(f"{function!r} is neither a FunctionProto nor an onnxscript function")
     return proto
