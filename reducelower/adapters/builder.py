@@ -107,11 +107,10 @@ class Writer:
         is_last = bool(self.nodes) and self.nodes[-1].output[:] == [name]
         return self.yields_last() if is_last else self.yields("Identity", name)
 
-    def yields_last(self, place: int = 0, output: int = 0) -> list[NodeProto]:
-        """Make an output of the last node an output of the node replaced; return all nodes so far."""
-        self.nodes[-1].output[place] = self.node.output[output]
-        if output == 0:
-            copy_marks(self.node, self.nodes[-1])
+    def yields_last(self, place: int = 0) -> list[NodeProto]:
+        """Make an output of the last node the first one of the node replaced; return all nodes so far."""
+        self.nodes[-1].output[place] = self.node.output[0]
+        copy_marks(self.node, self.nodes[-1])
         return self.nodes
 
     def attribute(self, name: str, default: Any = None) -> Any:

@@ -250,23 +250,12 @@ def _crossing(op_type: str, boundary: int, below: int, down: bool) -> Crossing:
     return Crossing(op_type, boundary, down, source, goal, moves, rewrite, gone, changed, tuple(required), rules, rows)
 
 
-_WRITTEN_AS_ABOVE: Mapping[str, int] = {"Squeeze": 11}
-"""Boundaries whose rewrite for the way down also applies between two older opset versions.
-
-Before opset 11, shape inference finds a wrong shape for a Squeeze with axes out of order. Most operators had no
-inference before opset 6 or 7, so the checker accepted the nodes that read it. In the raised model it would not.
-"""
-
-
 @cache
 def crossings(op_type: str, source_opset: int, goal_opset: int) -> tuple[Crossing, ...]:
     """The boundaries of an operator between two opset versions that both have it, in order."""
     ops.load(op_type)
     between = [number for number in versions(op_type) if number <= max(source_opset, goal_opset)]
     low = min(source_opset, goal_opset)
-    boundary = _WRITTEN_AS_ABOVE.get(op_type, 0)
-    if low < max(source_opset, goal_opset) < boundary:
-        return (_crossing(op_type, boundary, boundary - 1, True),)
     pairs = [(new, old) for old, new in itertools.pairwise(between) if new > low]
     if goal_opset < source_opset:
         return tuple(_crossing(op_type, new, new - 1, True) for new, old in reversed(pairs))
