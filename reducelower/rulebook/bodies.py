@@ -111,7 +111,7 @@ class _Instance:
         return made
 
     def _node(self, inner: NodeProto) -> NodeProto:
-        copy = NodeProto(op_type=inner.op_type)
+        copy = NodeProto(op_type=inner.op_type, domain=inner.domain)
         copy.input.extend(map(self._read, inner.input))
         copy.output.extend(self._name(name) for name in inner.output)
         name = next(filter(None, inner.output), "")
