@@ -116,8 +116,10 @@ class _Instance:
         copy.output.extend(self._name(name) for name in inner.output)
         name = next(filter(None, inner.output), "")
         # The node of the first output takes the original node's name. Other names may collide with nodes of the model.
-        is_other = self._name(name) in self.node.output[1:]
-        copy.name = self.scope.fresh(self.stem, f"/{self.node.op_type}/{name}") if is_other else self._name(name)
+        copy.name = self._name(name)
+        if copy.name in self.node.output[1:]:
+            formal = self.function.output[list(self.node.output).index(copy.name)]
+            copy.name = self.scope.fresh(self.stem, f"/{self.node.op_type}/{formal}")
         copy.attribute.extend(inner.attribute)
         for _, _, graph in subgraphs(copy):
             self._rename_graph(graph)

@@ -10,13 +10,13 @@ from onnx import FunctionProto, NodeProto, TensorProto, defs
 from reducelower.errors import RuleError
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import is_runtime_name, opset_of, schema, versions
-from reducelower.rulebook.bindings import BINDINGS, claim_of
+from reducelower.rulebook.bindings import claim_of
 from reducelower.rulebook.boundaries import Boundaries, BoundaryRule
 from reducelower.rulebook.guards import asked_in, what_is_wrong
-from reducelower.rulebook.numbers import NUMBERS
 from reducelower.rulebook.reading import OPERATORS, Helpers, Source
 from reducelower.rulebook.rows import ROWS, Occasion
 from reducelower.rulebook.specializing import ITS_BODY, OWN_OPERATORS
+from reducelower.rulebook.values import KNOWN_NAMES
 
 __all__ = ["check_boundaries", "validate"]
 
@@ -25,9 +25,6 @@ _COMPLETE = 18
 
 _RETYPED = 13
 """The opset version of bodies for lacking element types, the same as that of the casts around other nodes."""
-
-_VALUES = frozenset({*BINDINGS, *NUMBERS, "of_nothing"})
-"""Values that a body has without computing them."""
 
 _FORMS = {**OWN_OPERATORS, ITS_BODY: OWN_OPERATORS["Refuse"]}
 del _FORMS["Self"]
@@ -93,7 +90,7 @@ def _check_signature(source: Source, op_type: str, operators: Sequence[defs.OpSc
         if not (least if what == "inputs" else 0) <= len(names) <= most:
             stated = ", ".join(formal.name for formal in formals)
             raise source.error(f"{op_type} has {len(formals)} {what} ({stated}), the rule has {len(names)}", op_type)
-    known = {*BINDINGS, *NUMBERS, *(name for each in operators for name in each.attributes)}
+    known = {*KNOWN_NAMES, *(name for each in operators for name in each.attributes)}
     for name in function.attribute if operators else ():
         if name not in known:
             raise source.error(
@@ -166,7 +163,7 @@ class _Body:
         Raises:
             RuleError: a node does not fit its operator's schema, or reads a value that no node before it computes.
         """
-        defined = {*self.source.function.input, *self.attributes, *_VALUES}
+        defined = {*self.source.function.input, *self.attributes, *KNOWN_NAMES}
         self._check_nodes(self.source.function.node, defined)
         for value in outputs:
             if value not in defined:
@@ -255,7 +252,7 @@ class _Body:
             if unknown := sorted(passed.difference(header)):
                 raise self.source.error(f"the helper {name} has no attribute {unknown[0]!r}", word)
             for needed in function.attribute:
-                if needed not in {*passed, *self.attributes, *_VALUES}:
+                if needed not in {*passed, *self.attributes, *KNOWN_NAMES}:
                     raise self.source.error(f"the helper {name} needs the attribute {needed}", word)
             attributes, callers = {*self.attributes, *header}, (*self.callers, name)
             replace(self, source=source, attributes=attributes, callers=callers).check(function.output)

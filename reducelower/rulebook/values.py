@@ -18,7 +18,7 @@ from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import BINDINGS, bound, is_stashed, of_nothing
 from reducelower.rulebook.numbers import NUMBERS
 
-__all__ = ["BodyValues", "Frame", "Simplified", "goal_of_cast", "types_of_outputs"]
+__all__ = ["KNOWN_NAMES", "BodyValues", "Frame", "Simplified", "goal_of_cast", "types_of_outputs"]
 
 
 Type: TypeAlias = "Callable[[], int | None]"
@@ -161,7 +161,7 @@ class BodyValues:
             return copied(referred, attribute.name)
         if name in frame.names or referred is not None:
             value = self.value(self.read(name, frame))
-        elif name in BINDINGS or name in NUMBERS:
+        elif name in KNOWN_NAMES:
             value = self._named(name)
         else:
             return None
@@ -181,6 +181,9 @@ class BodyValues:
 
 
 _FLOAT, _TENSOR = AttributeProto.FLOAT, AttributeProto.TENSOR
+
+KNOWN_NAMES = frozenset({*BINDINGS, *NUMBERS, "of_nothing"})
+"""Names of values that a body has without computing them."""
 
 
 def _as_array(attribute: AttributeProto) -> Array | None:
