@@ -18,9 +18,9 @@ from reducelower.given import of_any_model
 from reducelower.legalization.composed import composed
 from reducelower.legalization.refusals import explain_failures
 from reducelower.legalization.run import ground_of, refuse_declarations
-from reducelower.model.calls import inline
 from reducelower.model.document import Document
 from reducelower.model.graph import kind_may_hold_graphs
+from reducelower.model.inlining import inline
 from reducelower.model.rewrites import Step
 from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
 from reducelower.options import Book, Settings, Target

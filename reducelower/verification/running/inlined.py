@@ -8,8 +8,9 @@ from typing import Any
 
 from onnx import ModelProto
 
-from reducelower.model.calls import called_function, functions_of, inline
+from reducelower.model.calls import called_function, functions_of
 from reducelower.model.graph import all_nodes
+from reducelower.model.inlining import inline
 
 __all__ = ["inlined"]
 

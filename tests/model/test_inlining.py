@@ -6,7 +6,7 @@ import numpy as np
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
-from reducelower.model.calls import inline
+from reducelower.model.inlining import inline
 
 
 def test_defaults_of_functions_are_kept() -> None:
