@@ -47,7 +47,7 @@ def findings(source: ModelProto, made: Legalized, clock: Clock | None = None) ->
     inferences = Inference(source), Inference(made.model)
     found = align(source, made.model, made.plan, dropped=(), inferences=inferences)
     assert all(claim.rewrite is not None for claim in found.claims)
-    return settled(found.claims, checker, None)[0]
+    return settled(found.claims, checker)[0]
 
 
 def with_fault(made: Legalized, op_type: str, change: Change, at: int) -> Legalized:

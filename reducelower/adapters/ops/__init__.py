@@ -13,7 +13,7 @@ __all__ = ["FAMILIES", "load"]
 
 FAMILIES: Mapping[str, str] = {
     "affine_grid": "AffineGrid",
-    "control": "If Scan",
+    "control": "If Loop Scan",
     "convolution": "Col2Im DeformConv",
     "einsum": "Einsum",
     "elementwise": "Cast CastLike",

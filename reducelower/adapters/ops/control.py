@@ -1,19 +1,21 @@
-"""If and Scan at their boundaries; not text, since their subgraphs are edited.
+"""If, Loop and Scan at their boundaries; not text, since their subgraphs are edited.
 
 The engine legalizes the nodes in these subgraphs.
 
-Sources: the pages of If (1, 11), Scan (9, 16).
+Sources: the pages of If (1, 11), Loop (1, 11), Scan (9, 16).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from onnx import AttributeProto, GraphProto, TensorProto
+import numpy as np
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import lowers
 from reducelower.errors import RefusedError
+from reducelower.model.attributes import make_node
 from reducelower.model.value_info import may_be_of_one_shape, sizes, without_made_up_symbols
 
 
@@ -75,11 +77,36 @@ def _element_type(op: Writer, number: int, name: str) -> int:
     return 0 if inferred is None else inferred.tensor_type.elem_type
 
 
+@lowers("Loop", 11)
+def _lower_loop(op: Writer) -> None:
+    """A loop had to carry at least one value, so it gets a number that nothing reads."""
+    if len(op.node.input) > 2:
+        return
+    body, carried, yielded = _body(op.node), op.fresh("carried"), op.fresh("carried_on")
+    for values, name, position in ((body.input, carried, len(body.input)), (body.output, yielded, 1)):
+        rest = list(values)[position:]
+        del values[position:]
+        added = values.add(name=name)
+        added.type.tensor_type.elem_type = TensorProto.FLOAT
+        added.type.tensor_type.shape.SetInParent()
+        values.extend(rest)
+    body.node.append(make_node("Identity", [carried], [yielded]))
+    while len(op.node.input) < 2:
+        op.node.input.append("")
+    op.node.input.append(op.scope.add_constant(np.array(0, np.float32), "zero"))
+    # The output has a name, because onnxruntime crashes on a state without one.
+    op.node.output.insert(0, op.fresh("last_carried"))
+
+
 @lowers("Scan", 16)
 def _state_results(op: Writer) -> None:
     """State the types of the body's outputs: onnxruntime needs their ranks, and infers less from older nodes."""
-    body = next(attribute.g for attribute in op.node.attribute if attribute.name == "body")
+    body = _body(op.node)
     for value in body.output:
         inferred = op.scope.type_inside(op.node, 0, value.name) if sizes(value.type) is None else None
         if sizes(inferred) is not None and inferred is not None:
             value.type.CopyFrom(without_made_up_symbols(inferred))
+
+
+def _body(node: NodeProto) -> GraphProto:
+    return next(attribute.g for attribute in node.attribute if attribute.name == "body")
