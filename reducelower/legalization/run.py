@@ -28,6 +28,7 @@ from reducelower.legalization.versions import (
 )
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
+from reducelower.model.inlining import shadowing
 from reducelower.model.names import Names
 from reducelower.model.rewrites import Step
 from reducelower.model.schemas import DEFAULT_DOMAINS, has_body, opset_of, parse_element_type, schema
@@ -132,6 +133,9 @@ def _refuse_beforehand(
         return Refusal("graph", "", "", "the model holds no graph", "export it again")
     if model.functions and (reason := find_call_defect(source.message)):
         return Refusal("graph", "", "", reason, "inline the functions first")
+    if name := shadowing(source.message):
+        reason = f"the function {name!r} stands in the default domain, where it would be taken for an operator"
+        return Refusal("graph", "", "", reason, "give the function a domain of its own")
     training = model.training_info
     trains = training and any(info.initialization.node or info.algorithm.node for info in training)
     if trains and (goal.opset != opset or goal.without or goal.runtime is not None):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from onnx import ModelProto, inliner
+from collections.abc import Mapping
 
-from reducelower.model.calls import called_function, functions_of, reached
-from reducelower.model.graph import all_nodes
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from onnx import FunctionProto, ModelProto, helper, inliner
+
+from reducelower.model.calls import FunctionId, called_function, functions_of, reached
+from reducelower.model.graph import walk
+from reducelower.model.schemas import DEFAULT_DOMAINS, plain_domain
 from reducelower.model.validate import find_call_defect
 
-__all__ = ["inline"]
+__all__ = ["inline", "shadowing"]
 
 
 def inline(model: ModelProto) -> None:
@@ -18,23 +20,75 @@ def inline(model: ModelProto) -> None:
     A function stays if a call does not fit it, or if it imports other opset versions than the model. All stay if they
     stand for too many nodes (`find_call_defect`), or if one shadows an operator, since it may call itself.
     """
-    if find_call_defect(model) or any(function.domain in DEFAULT_DOMAINS for function in model.functions):
+    functions = functions_of(model)
+    if not functions or find_call_defect(model) or shadowing(model):
         return
-    _spell_out_defaults(model)
+    for function in model.functions:
+        _let_outputs_be_computed(function)
+    _import_the_same(model)
     try:
-        model.CopyFrom(inliner.inline_local_functions(model))
+        # Callers first, so that an attribute that a caller leaves out has its default where it is called.
+        for domain, name in dict.fromkeys((domain, name) for domain, name, _ in _callers_first(functions)):
+            _spell_out_defaults(model, domain, name)
+            model.CopyFrom(inliner.inline_selected_functions(model, [(domain, name)]))
     except Exception:  # a call that does not fit its function, of which onnx raises several types
         return
     called = reached(model.graph.node, functions_of(model))
     del model.functions[:]
     model.functions.extend(called.values())
+    for node in walk(model.graph.node):
+        while node.input and not node.input[-1]:  # an input that the call leaves out
+            node.input.pop()
 
 
-def _spell_out_defaults(model: ModelProto) -> None:
-    """Add to every call of a function the default attributes that it omits; onnx's inliner drops them."""
+def shadowing(model: ModelProto) -> str:
+    """The name of a function in the default domain, where it would shadow an operator; empty if there is none."""
+    return next((function.name for function in model.functions if function.domain in DEFAULT_DOMAINS), "")
+
+
+def _let_outputs_be_computed(function: FunctionProto) -> None:
+    """Let an Identity give an output that is an input, since the inliner renames computed outputs only."""
+    taken = {*function.input, *function.output, *(name for node in walk(function.node) for name in node.output)}
+    for at, name in enumerate(function.output):
+        if name in function.input:
+            fresh = f"{name}_out"
+            while fresh in taken:
+                fresh += "_"
+            taken.add(fresh)
+            function.node.append(helper.make_node("Identity", [name], [fresh]))
+            function.output[at] = fresh
+
+
+def _import_the_same(model: ModelProto) -> None:
+    """Import the domains that functions import and the model does not."""
+    imported = {plain_domain(entry.domain) for entry in model.opset_import}
+    for function in model.functions:
+        for entry in function.opset_import:
+            if plain_domain(entry.domain) not in imported:
+                imported.add(plain_domain(entry.domain))
+                model.opset_import.add(domain=entry.domain, version=entry.version)
+
+
+def _callers_first(functions: Mapping[FunctionId, FunctionProto]) -> list[FunctionId]:
+    order: dict[FunctionId, None] = {}
+
+    def add(key: FunctionId) -> None:
+        for called in map(called_function, walk(functions[key].node)):
+            if called in functions and called not in order:
+                add(called)
+        order[key] = None
+
+    for key in functions:
+        if key not in order:
+            add(key)
+    return [*order][::-1]
+
+
+def _spell_out_defaults(model: ModelProto, domain: str, name: str) -> None:
+    """Add to the calls of functions of this name the defaults that they omit, since onnx's inliner drops these."""
     functions = functions_of(model)
-    for call in all_nodes(model):
-        function = functions.get(called_function(call))
-        names = {attribute.name for attribute in call.attribute}
+    for call in walk(model.graph.node):
+        function = functions.get(called_function(call)) if (call.domain, call.op_type) == (domain, name) else None
         if function is not None:
-            call.attribute.extend(default for default in function.attribute_proto if default.name not in names)
+            given = {attribute.name for attribute in call.attribute}
+            call.attribute.extend(default for default in function.attribute_proto if default.name not in given)

@@ -27,7 +27,7 @@ def test_the_plan_tells_of_the_nodes_of_inlined_functions() -> None:
         ("graph", "ReduceMin#1", "ReduceMin", 1),
         ("graph", "last", "ReduceMax", 4),
     ]
-    assert "1 local function was copied in place of its calls." in legal.plan.notes
+    assert "1 local function was copied in place of calls." in legal.plan.notes
     assert reducelower.verify(model, legal.model, plan=legal.plan).equivalent
 
 

@@ -191,7 +191,7 @@ _FEATURES: Mapping[str, _Feature] = {
     "functions": _Feature(
         lambda model: [function.name for function in model.functions],
         "local function",
-        "copied in place of its calls",
+        "copied in place of calls",
         inline,
         "export it again with the same opset versions for functions and model, and calls that fit",
     ),

@@ -105,6 +105,8 @@ def renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
 def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
     node.ClearField("doc_string")
     node.ClearField("metadata_props")
+    while node.input and not node.input[-1]:  # it says nothing, and onnxruntime does not take it everywhere
+        node.input.pop()
     for values in (node.input, node.output):
         for at, name in enumerate(values):
             values[at] = names.get(name, name)

@@ -33,7 +33,7 @@ def _rename_rest(model: ModelProto) -> None:
     if not functions:
         return
     whole = b"".join(function.SerializeToString(deterministic=True) for function in functions.values())
-    mark = hashlib.sha256(whole).hexdigest()
+    mark = hashlib.sha256(whole).hexdigest()[:8]
     calls: list[Any] = [node for node in all_nodes(model) if called_function(node) in functions]
     imports: list[Any] = [
         *model.opset_import,
