@@ -133,7 +133,7 @@ def _refuse_beforehand(
         return Refusal("graph", "", "", "the model holds no graph", "export it again")
     if model.functions and (reason := find_call_defect(source.message)):
         return Refusal("graph", "", "", reason, "inline the functions first")
-    if name := shadowing(source.message):
+    if model.functions and (name := shadowing(source.message)):
         reason = f"the function {name!r} stands in the default domain, where it would be taken for an operator"
         return Refusal("graph", "", "", reason, "give the function a domain of its own")
     training = model.training_info
