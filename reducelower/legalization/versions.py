@@ -8,24 +8,12 @@ from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from onnx import (
-    ModelProto,
-    NodeProto,
-    OperatorSetIdProto,
-    TensorProto,
-    helper,
-)
+from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, helper
 
 from reducelower.errors import Refusal
 from reducelower.model.document import Document
-from reducelower.model.graph import all_nodes
-from reducelower.model.schemas import (
-    DEFAULT_DOMAINS,
-    latest_opset,
-    parse_element_type,
-    schema_in_force,
-    versions,
-)
+from reducelower.model.graph import all_nodes, graphs
+from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, schema_in_force, versions
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.text import counted
 from reducelower.model.written_for import has_form
@@ -36,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "default_imports", "fit_ir_version", "fit_ml_version", "imports_of", "ir_version_of_opset", "needed_ir_version",
-    "new_ir", "new_ir_at_most", "release_initializers", "with_opset",
+    "new_ir", "new_ir_at_most", "release_initializers", "remove_imports", "with_opset",
 ]  # fmt: skip
 
 ML = "ai.onnx.ml"
@@ -243,9 +231,14 @@ def needed_ir_version(model: ModelProto, source: Document) -> int:
     held = {*source.columns.fields, *source.columns.element_types}
     needed = [_OLDEST, *map(_SINCE.__getitem__, held & _SINCE.keys())]
     may_be_overridden = model.ir_version >= DEFAULTS_SINCE and ("Graph", 5) in held
-    if may_be_overridden or not {*map(_NAME, model.graph.initializer)} <= {*map(_NAME, model.graph.input)}:
+    if may_be_overridden or not all(_lists_initializers(graph) for _, graph in graphs(model)):
         needed.append(DEFAULTS_SINCE)
     return max(needed)
+
+
+def _lists_initializers(graph: GraphProto) -> bool:
+    """Whether every initializer of a graph is one of its inputs."""
+    return {*map(_NAME, graph.initializer)} <= {*map(_NAME, graph.input)}
 
 
 _NAME = attrgetter("name")
