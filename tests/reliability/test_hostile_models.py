@@ -97,6 +97,12 @@ def test_what_is_deep_but_not_too_deep_is_converted() -> None:
         assert len(converted.graph.node) == len(inliner.inline_local_functions(made).graph.node)
 
 
+def test_functions_that_stand_for_too_many_nodes_are_not_run() -> None:
+    found = reducelower.verify(bomb(40), bomb(40))
+    assert found.verdict == "not shown"
+    assert "stand for more than 1,000,000 nodes" in found.why
+
+
 @pytest.mark.parametrize("order", [("", "local"), ("local", "")])
 def test_the_order_of_imports_does_not_matter(order: tuple[str, str]) -> None:
     versions = {"": 18, "local": 1}

@@ -14,6 +14,7 @@ import numpy as np
 from onnx import ModelProto
 
 from reducelower.failures import SettingError
+from reducelower.model.validate import find_call_defect
 from reducelower.numerics.measure import Array, is_narrow_float
 from reducelower.verification.running.clock import terminated_after
 from reducelower.verification.running.conditions import conditions
@@ -69,6 +70,7 @@ class OnnxRuntime:
 
     def load(self, source: Source) -> Session:
         """Load from memory; onnxruntime uses weights held beside the model without a copy."""
+        _refuse_endless(source)
         session = IsolatedSession(partial(self._load, source)) if conditions().isolates else self._load(source)
         return Judged(session, source.proto)
 
@@ -186,6 +188,7 @@ class ReferenceRuntime:
 
     def load(self, source: Source) -> Session:
         """Load with the external data, which the evaluator cannot find by itself."""
+        _refuse_endless(source)
         from reducelower.verification.running.evaluator import Evaluator
 
         model = plainly_spelled(source.complete())
@@ -254,6 +257,13 @@ def runtime_named(name: str) -> Runtime:
     if not is_foreign(name):
         raise ValueError(f"no runtime is called {name!r}; there are {', '.join(sorted({*RUNTIMES, *ADAPTERS}))}")
     return ForeignRuntime(name)
+
+
+def _refuse_endless(source: Source) -> None:
+    """Raise CannotRunError for functions that stand for too many nodes, since no time limit ends their inlining."""
+    defect = find_call_defect(source.proto) if source.proto.functions else ""
+    if defect:
+        raise CannotRunError(defect, unsupported=True)
 
 
 def try_load(runtime: Runtime, source: Source) -> Session | None:
