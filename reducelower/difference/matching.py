@@ -10,6 +10,7 @@ from itertools import zip_longest
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.regions.claims import Level
+from reducelower.verification.regions.guesses import is_constant
 from reducelower.verification.regions.numbering import COMMUTATIVE, Numbers, read_by
 from reducelower.verification.regions.places import Place
 
@@ -27,10 +28,7 @@ class Side:
 
     def __init__(self, path: str, place: Place, numbers: Numbers, entered: Set[int]) -> None:
         self.path, self.place, self.numbers, self._entered = path, place, numbers, entered
-        nodes = enumerate(place.holder.node)
-        self.nodes = {
-            at: node for at, node in nodes if node.op_type != "Constant" or node.domain not in DEFAULT_DOMAINS
-        }
+        self.nodes = {at: node for at, node in enumerate(place.holder.node) if not is_constant(node)}
         self.partners: dict[int, int] = {}
 
     @cached_property

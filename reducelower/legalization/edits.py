@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from onnx import GraphProto, ModelProto
+from onnx import ModelProto
 
 from reducelower.errors import Refusal
 from reducelower.legalization.quantized_pairs import QUANTIZED
@@ -82,9 +82,8 @@ class Edit:
         nodes = scope.node_list
         originals = scope.holder.node
         names = {at: originals[at].name or f"{originals[at].op_type}#{at}" for at in self.sites if report}
-        if isinstance(scope.edited, GraphProto):
-            for index in sorted(self.types):
-                state(scope.edited, self.types[index])
+        for index in sorted(self.types):
+            state(scope.edited, self.types[index])
         if scope.added_nodes:
             self.replaced[-1] = scope.added_nodes
         nodes.splice(self.replaced)

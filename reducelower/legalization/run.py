@@ -28,12 +28,11 @@ from reducelower.legalization.versions import (
 )
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
-from reducelower.model.inlining import shadowing
+from reducelower.model.inlining import functions_refused
 from reducelower.model.names import Names
 from reducelower.model.rewrites import Step
 from reducelower.model.schemas import DEFAULT_DOMAINS, has_body, opset_of, parse_element_type, schema
 from reducelower.model.skeleton import DEFAULTS_SINCE
-from reducelower.model.validate import find_call_defect
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.rules import SHIPPED, Rules
@@ -131,11 +130,8 @@ def _refuse_beforehand(
     """A refusal of the model as a whole or of the user's declarations, if there is one."""
     if not model.HasField("graph"):
         return Refusal("graph", "", "", "the model holds no graph", "export it again")
-    if model.functions and (reason := find_call_defect(source.message)):
-        return Refusal("graph", "", "", reason, "inline the functions first")
-    if model.functions and (name := shadowing(source.message)):
-        reason = f"the function {name!r} stands in the default domain, where it would be taken for an operator"
-        return Refusal("graph", "", "", reason, "give the function a domain of its own")
+    if model.functions and (refused := functions_refused(source.message)):
+        return Refusal("graph", "", "", *refused)
     training = model.training_info
     trains = training and any(info.initialization.node or info.algorithm.node for info in training)
     if trains and (goal.opset != opset or goal.without or goal.runtime is not None):

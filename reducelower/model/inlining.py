@@ -11,17 +11,17 @@ from reducelower.model.graph import walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, plain_domain
 from reducelower.model.validate import find_call_defect
 
-__all__ = ["inline", "shadowing"]
+__all__ = ["functions_refused", "inline"]
 
 
 def inline(model: ModelProto) -> None:
     """Copy functions in place of their calls.
 
-    A function stays if a call does not fit it, or if it imports other opset versions than the model. All stay if they
-    stand for too many nodes (`find_call_defect`), or if one shadows an operator, since it may call itself.
+    A function stays if a call does not fit it, or if it imports other opset versions than the model. All stay if
+    something is wrong with them (`functions_refused`).
     """
     functions = functions_of(model)
-    if not functions or find_call_defect(model) or shadowing(model):
+    if not functions or functions_refused(model):
         return
     for function in model.functions:
         _let_outputs_be_computed(function)
@@ -41,9 +41,16 @@ def inline(model: ModelProto) -> None:
             node.input.pop()
 
 
-def shadowing(model: ModelProto) -> str:
-    """The name of a function in the default domain, where it would shadow an operator; empty if there is none."""
-    return next((function.name for function in model.functions if function.domain in DEFAULT_DOMAINS), "")
+def functions_refused(model: ModelProto) -> tuple[str, str] | None:
+    """Why the functions of a model are not taken, and a hint; None if they are.
+
+    They may stand for too many nodes, or one may shadow an operator, and so call itself.
+    """
+    if reason := find_call_defect(model):
+        return reason, "inline the functions first"
+    name = next((function.name for function in model.functions if function.domain in DEFAULT_DOMAINS), "")
+    reason = f"the function {name!r} stands in the default domain, where it would be taken for an operator"
+    return (reason, "give the function a domain of its own") if name else None
 
 
 def _let_outputs_be_computed(function: FunctionProto) -> None:

@@ -18,8 +18,7 @@ from reducelower.legalization.whole import Changed, in_terms_of_source
 from reducelower.legalization.whole.features import inlined
 from reducelower.model.document import Document
 from reducelower.model.graph import graphs
-from reducelower.model.inlining import shadowing
-from reducelower.model.validate import find_call_defect
+from reducelower.model.inlining import functions_refused
 from reducelower.model.value_info import clear_sizes_below_zero
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
@@ -53,8 +52,7 @@ def attempt(source: Document, target: Target, settings: Settings, *, report: boo
         ValueError: the target is invalid.
     """
     message = source.message
-    stay = not message.functions or bool(find_call_defect(message) or shadowing(message))
-    if stay or fits_already(source, target, settings):
+    if not message.functions or functions_refused(message) or fits_already(source, target, settings):
         return _attempt(source, target, settings, _CHANGES, report=report)
     without = inlined(source)
     tried = _attempt(without.document, target, settings, _CHANGES, report=report)

@@ -58,11 +58,9 @@ class _Lemma:
     def places(self) -> list[tuple[Entry, Mapping[str, str]]]:
         """The first and last places in the main graph: the entry of each, and its names by blanks.
 
-        Empty if the lemma cannot stand alone, since it refers to another value, a function or a function's attribute.
+        Empty if the lemma cannot stand alone, since it refers to another value or calls a function.
         """
-        nodes = list(walk([self.entry.node, *self.entry.nodes]))
-        refers = any(attribute.ref_attr_name for node in nodes for attribute in node.attribute)
-        if refers or any(node.domain not in DEFAULT_DOMAINS for node in nodes):
+        if any(node.domain not in DEFAULT_DOMAINS for node in walk([self.entry.node, *self.entry.nodes])):
             return []
         inside = [_said(claim) for claim in self.claims if claim.level.path == "graph"]
         found = [*inside[: _SAMPLES - 1], *inside[_SAMPLES - 1 :][-1:]]
