@@ -166,7 +166,7 @@ def raising(*, quick: bool) -> Iterator[Line]:
         times = take_turns(contenders, rounds)
         per_node.append(times["raise"] / length)
     what = f"raise, {length:,} nodes, {count:,} of each pattern"
-    yield at_most(what, times["raise"], times["to 9"], "convert 17 -> 9", 15)
+    yield at_most(what, times["raise"], times["to 9"], "convert 17 -> 9", 6)
     yield at_most(what, times["raise"], times["to 18"], "convert 17 -> 18", None)
     ratio = max(per_node) / min(per_node)
     times_per_node = " / ".join(map(duration, per_node))

@@ -119,7 +119,8 @@ def compose(
 def _places(forms: Sequence[Form], search: Search, graph: Surroundings, last: int, opset: int) -> list[Place]:
     """The matches of forms that end in a node, the largest first."""
     output = graph.outputs[last][0]
-    found = ((form, match) for form in forms for match in search.matches(form.result, output))
+    possible = [form for form in forms if search.may_match(form.result, output)]
+    found = ((form, match) for form in possible for match in search.matches(form, output))
     places = [Place(form, match, output, graph, opset) for form, match in found]
     return sorted(places, key=lambda place: len(place.match.nodes), reverse=True)
 

@@ -7,21 +7,23 @@ operator's attributes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, TypeAlias
+from itertools import count
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, helper, numpy_helper
 
-from reducelower.model.numbers import Array
+from reducelower.model.numbers import Array, value_key
 from reducelower.rulebook.book import load_composites
 from reducelower.rulebook.reading import Helpers, Source
 
 __all__ = [
     "AXES",
     "AXES_ARE_INPUT",
+    "COMMUTATIVE",
     "PASSING_ON",
     "AnyOf",
     "Application",
@@ -33,7 +35,6 @@ __all__ = [
     "forms_of",
     "is_near",
     "known_composites",
-    "may_end",
 ]
 
 AXES = "axes"
@@ -42,14 +43,26 @@ AXES = "axes"
 PASSING_ON = frozenset({"Cast", "Identity"})
 """Operators that may only pass on their input."""
 
+COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min"})
+"""Operators whose operands may have either order."""
+
 AXES_ARE_INPUT = 18
 """Opset version from which on every Reduce operator has its axes as an input."""
+
+_OUTLINES: dict[Hashable, int] = {}
+_NUMBERS = count(1)
+
+
+def _outline(*content: Hashable) -> int:
+    """The number of an outline: what an expression is, apart from attributes and from which variables are the same."""
+    return _OUTLINES.setdefault(content, next(_NUMBERS))
 
 
 @dataclass(frozen=True, eq=False)
 class Variable:
     """An input of the form: any value, the same wherever the form uses it."""
 
+    outline: ClassVar[int] = 0
     name: str
 
 
@@ -59,12 +72,34 @@ class Literal:
 
     value: float
 
+    @cached_property
+    def outline(self) -> int:
+        """The number of its outline."""
+        return _outline(self.value)
+
+    def dimensions(self, constant: Array) -> int:
+        """The rank of a constant if it is of one element near this number, else -1."""
+        is_it = constant.size == 1 and is_near(float(constant.reshape(-1)[0]), self.value, constant.dtype)
+        return constant.ndim if is_it else -1
+
 
 @dataclass(frozen=True, eq=False)
 class Exact:
     """A constant with exactly this value and type; one of a single element may have dimensions."""
 
     value: Array
+
+    @cached_property
+    def outline(self) -> int:
+        """The number of its outline."""
+        return _outline(value_key(self.value))
+
+    def dimensions(self, constant: Array) -> int:
+        """By how much the rank of a constant of this value exceeds the expected one; -1 if it is of another."""
+        goal = self.value
+        if constant.dtype != goal.dtype or constant.tobytes() != goal.tobytes():
+            return -1
+        return 0 if constant.shape == goal.shape else constant.ndim if constant.size == 1 and not goal.ndim else -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,30 +122,36 @@ class Application:
         last = self.operands[-1] if self.operands else None
         return isinstance(last, Variable) and last.name == AXES
 
+    @cached_property
+    def outlined(self) -> tuple[int, ...]:
+        """The outlines of its operands, without the axes."""
+        return tuple(operand.outline for operand in self.operands[: -1 if self.takes_axes else None])
+
+    @cached_property
+    def outline(self) -> int:
+        """The number of its outline."""
+        return _outline(self.op_type, self.outlined, self.takes_axes)
+
 
 @dataclass(frozen=True, eq=False)
 class AnyOf:
     """One of several expressions; the first that matches."""
 
     alternatives: tuple[Expression, ...]
-    _ways: dict[str, Sequence[tuple[int, Expression]]] = field(default_factory=dict)
 
-    def ways(self, op_type: str) -> Sequence[tuple[int, Expression]]:
-        """The alternatives, with their numbers, whose value a node of this operator may compute."""
-        if op_type not in self._ways:
-            ways = enumerate(self.alternatives)
-            self._ways[op_type] = [(number, way) for number, way in ways if may_end(way, op_type)]
-        return self._ways[op_type]
+    @cached_property
+    def outlined(self) -> frozenset[int]:
+        """The outlines of its alternatives, and of theirs."""
+        inner = (each.outlined if isinstance(each, AnyOf) else {each.outline} for each in self.alternatives)
+        return frozenset().union(*inner)
+
+    @cached_property
+    def outline(self) -> int:
+        """The number of its outline; 0 if it may be anything."""
+        return _outline(self.outlined) if Variable.outline not in self.outlined else Variable.outline
 
 
 Expression: TypeAlias = Variable | Literal | Exact | Application | AnyOf
-
-
-def may_end(expression: Expression, op_type: str) -> bool:
-    """Whether a node of this operator may compute the value of an expression."""
-    if isinstance(expression, Application):
-        return op_type == expression.op_type or op_type in PASSING_ON
-    return bool(expression.ways(op_type)) if isinstance(expression, AnyOf) else True
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +180,17 @@ class Form:
     def ends(self) -> frozenset[str]:
         """The operators whose node may compute the result."""
         return frozenset(_ends(self.result))
+
+    @cached_property
+    def parts(self) -> Mapping[int, Expression]:
+        """By outline, an expression of the form that has it, without those that may be anything."""
+        parts: dict[int, Expression] = {}
+        rest = [self.result]
+        while rest:
+            part = rest.pop()
+            parts[part.outline] = part
+            rest += _inside(part)
+        return {outline: part for outline, part in parts.items() if outline != Variable.outline}
 
     @property
     def is_reported(self) -> bool:
@@ -206,6 +258,13 @@ def _call(source: Source, operands: Sequence[Expression], helpers: Helpers) -> E
     for node in function.node:
         values[node.output[0]] = _expression(node, values, helpers, {})
     return values[function.output[0]]
+
+
+def _inside(expression: Expression) -> Sequence[Expression]:
+    """The expressions that this one is made of."""
+    if isinstance(expression, Application):
+        return expression.operands
+    return expression.alternatives if isinstance(expression, AnyOf) else ()
 
 
 def _ends(expression: Expression) -> Iterator[str]:

@@ -48,8 +48,9 @@ class Raiser:
         manners, present = _manners(surroundings, scope), frozenset(surroundings.op_types)
         may_normalize = bool(manners) or not _SIGNS.isdisjoint(present)
         reductions = tuple(self._expansions.forms(scope.opset, manners, present))
-        search = Search(surroundings)
-        for forms in (self._by_hand if may_normalize else (), reductions):
+        by_hand = tuple(self._by_hand if may_normalize else ())
+        search = Search(surroundings, (*by_hand, *reductions))
+        for forms in (by_hand, reductions):
             operators, left = compose(scope, surroundings, forms, search, removed)
             self.left += left
             for composed in operators:

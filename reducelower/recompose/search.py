@@ -10,20 +10,19 @@ import numpy as np
 
 from reducelower.recompose.expressions import (
     AXES,
-    PASSING_ON,
+    COMMUTATIVE,
     AnyOf,
     Application,
     Exact,
     Expression,
+    Form,
     Literal,
     Variable,
-    may_end,
 )
+from reducelower.recompose.outlines import Outlines
 from reducelower.recompose.surroundings import Kind, Surroundings
 
 __all__ = ["Axes", "Match", "Search"]
-
-_COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min"})
 
 _OVER_SPACE = frozenset({"GlobalAveragePool"})
 """Operators that reduce over all axes after batch and channels."""
@@ -74,66 +73,34 @@ class Match(NamedTuple):
 
 
 class Search:
-    """The search for forms in one graph."""
+    """The search for some forms in one graph."""
 
-    def __init__(self, graph: Surroundings) -> None:
+    def __init__(self, graph: Surroundings, forms: Iterable[Form]) -> None:
         self._graph = graph
-        self._possible: dict[tuple[int, str], bool] = {}
+        self._outlines = Outlines(graph, forms)
 
-    def matches(self, pattern: Expression, output: str) -> Iterator[Match]:
-        """The matches of an expression that compute this value."""
-        return self._value(pattern, output, Match(frozenset(), {}, {}, {}, {}))
+    def matches(self, form: Form, output: str) -> Iterator[Match]:
+        """The matches of a form that compute this value."""
+        return self._value(form.result, output, Match(frozenset(), {}, {}, {}, {}))
 
-    def _may_match(self, pattern: Expression, value: str) -> bool:
-        """Whether the operators and constants are those of the pattern: asked once for a value, before any choice."""
-        if not may_end(pattern, self._graph.operator(value)):
-            return False
-        key = id(pattern), value
-        if key not in self._possible:
-            self._possible[key] = self._has_operators(pattern, value)
-        return self._possible[key]
-
-    def _has_operators(self, pattern: Expression, value: str) -> bool:
-        if isinstance(pattern, Application):
-            return self._has_operands(pattern, value)
-        if isinstance(pattern, AnyOf):
-            return any(self._may_match(way, value) for _, way in pattern.ways(self._graph.operator(value)))
-        if isinstance(pattern, Literal):
-            return self._graph.dimensions_near(value, pattern.value) >= 0
-        return isinstance(pattern, Variable) or self._graph.dimensions_beyond(value, pattern) >= 0
-
-    def _has_operands(self, pattern: Application, value: str) -> bool:
-        made = self._graph.made(value)
-        if made is None:
-            return False
-        kind, operands = made
-        if kind.op_type != pattern.op_type:
-            return kind.op_type in PASSING_ON and self._may_match(pattern, operands[0])
-        expected = pattern.operands[: -1 if pattern.takes_axes else None]
-        for order in _orders(kind, operands[: len(expected)] if pattern.takes_axes else operands):
-            if len(order) == len(expected) and all(
-                isinstance(part, Variable) or self._may_match(part, operand)
-                for part, operand in zip(expected, order, strict=True)
-            ):
-                return True
-        return kind.op_type in PASSING_ON
+    def may_match(self, pattern: Expression, value: str) -> bool:
+        """Whether the operators and constants are those of the pattern."""
+        return pattern.outline in self._outlines.of(value)
 
     def _value(self, pattern: Expression, value: str, state: Match) -> Iterator[Match]:
         if isinstance(pattern, Variable):
             yield from self._bound(pattern.name, value, state)
-        elif isinstance(pattern, Literal):
-            yield from self._constant(self._graph.dimensions_near(value, pattern.value), state)
-        elif isinstance(pattern, Exact):
-            yield from self._constant(self._graph.dimensions_beyond(value, pattern), state)
+        elif isinstance(pattern, Literal | Exact):
+            yield from self._constant(pattern, value, state)
         elif isinstance(pattern, AnyOf):
             chosen = state.choices.get(id(pattern))
-            for number, way in pattern.ways(self._graph.operator(value)):
-                if chosen in (None, number) and self._may_match(way, value):
+            for number, way in enumerate(pattern.alternatives):
+                if chosen in (None, number) and self.may_match(way, value):
                     extended = state._replace(choices={**state.choices, id(pattern): number})
                     yield from self._value(way, value, extended)
         elif state.seen.get(id(pattern)) == value:
             yield state
-        elif self._may_match(pattern, value):
+        elif self.may_match(pattern, value):
             yield from self._application(pattern, value, state)
 
     def _bound(self, variable: str, value: str, state: Match) -> Iterator[Match]:
@@ -147,7 +114,9 @@ class Search:
         number = self._graph.constant_number(value)
         return bool(number) and number == self._graph.constant_number(other)
 
-    def _constant(self, dimensions: int, state: Match) -> Iterator[Match]:
+    def _constant(self, pattern: Literal | Exact, value: str, state: Match) -> Iterator[Match]:
+        constant = self._graph.constant(value)
+        dimensions = -1 if constant is None else pattern.dimensions(constant)
         if dimensions > state.most_dimensions:
             yield state._replace(most_dimensions=dimensions)
         elif dimensions >= 0:
@@ -249,6 +218,6 @@ class Search:
 
 def _orders(kind: Kind, operands: Sequence[str]) -> Iterable[Sequence[str]]:
     """The orders in which operands may be taken."""
-    if kind.op_type in _COMMUTATIVE and len(operands) == 2 and operands[0] != operands[1]:
+    if kind.op_type in COMMUTATIVE and len(operands) == 2 and operands[0] != operands[1]:
         return permutations(operands)
     return [operands]

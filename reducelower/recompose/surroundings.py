@@ -14,7 +14,6 @@ from onnx import NodeProto, helper
 from reducelower.model.graph import may_hold_graphs, read_by, read_outside_nodes
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS, default_attributes
-from reducelower.recompose.expressions import Exact, is_near
 from reducelower.scope.graph import GraphScope
 
 __all__ = ["Kind", "Surroundings", "attributes_of"]
@@ -43,7 +42,7 @@ class Surroundings:
         producers: position of the node that computes a value.
         reads: how often each value is read by nodes and their subgraphs.
         named: graph outputs and values with quantization annotations.
-        element_type, rank, shape: questions about a value; the answer is None if it is unknown.
+        element_type, shape: questions about a value; the answer is None if it is unknown.
     """
 
     def __init__(self, scope: GraphScope) -> None:
@@ -62,7 +61,7 @@ class Surroundings:
             self.reads.update(read)
             self.reads.subtract(self.inputs[index])
         self.named = set(read_outside_nodes(scope.edited))
-        self.element_type, self.rank, self.shape = scope.element_type, scope.rank, scope.shape
+        self.element_type, self.shape = scope.element_type, scope.shape
         self._kinds: list[Kind | None] = [None] * len(self.nodes)
 
     def reads_of(self, index: int) -> Sequence[str]:
@@ -82,11 +81,6 @@ class Surroundings:
             kind = self._kinds[index] = _kind_of(self.nodes[index], self._scope.opset)
         return kind
 
-    def operator(self, name: str) -> str:
-        """The operator that computes a value; empty if no node of this graph does."""
-        index = self.producers.get(name)
-        return "" if index is None else self.op_types[index]
-
     def made(self, name: str) -> tuple[Kind, Sequence[str]] | None:
         """The kind of node that computes a value, and its inputs; None if no node of this graph does."""
         index = self.producers.get(name)
@@ -100,24 +94,15 @@ class Surroundings:
         """The value of a constant; None if it is not constant or the operand is absent."""
         return self._scope.ground.values[self.constant_number(name or "")]
 
+    def rank(self, name: str) -> int | None:
+        """The rank of a value; None if it is unknown."""
+        shape = self.shape(name)  # most forms ask for it anyway
+        return None if shape is None else len(shape)
+
     def has_same_sizes(self, name: str, other: str) -> bool:
         """Whether all sizes of two values are known, by their names at least, and are the same."""
         sizes = self._scope.known(name).shape
         return sizes is not None and None not in sizes and sizes == self._scope.known(other).shape
-
-    def dimensions_near(self, name: str, expected: float) -> int:
-        """The rank of a constant of one element near this number; -1 if it is not one."""
-        constant = self.constant(name)
-        if constant is None or constant.size != 1:
-            return -1
-        return constant.ndim if is_near(float(constant.reshape(-1)[0]), expected, constant.dtype) else -1
-
-    def dimensions_beyond(self, name: str, expected: Exact) -> int:
-        """By how much the rank of a constant of exactly this value exceeds the expected one; -1 if it is not one."""
-        constant, goal = self.constant(name), expected.value
-        if constant is None or constant.dtype != goal.dtype or constant.tobytes() != goal.tobytes():
-            return -1
-        return 0 if constant.shape == goal.shape else constant.ndim if constant.size == 1 and not goal.ndim else -1
 
     def positions(self, op_types: Collection[str]) -> list[int]:
         """Positions of the nodes of some operators that yield something."""
