@@ -10,8 +10,7 @@ from itertools import zip_longest
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.regions.claims import Level
-from reducelower.verification.regions.guesses import is_constant
-from reducelower.verification.regions.numbering import COMMUTATIVE, Numbers, read_by
+from reducelower.verification.regions.numbering import COMMUTATIVE, is_constant, read_by
 from reducelower.verification.regions.places import Place
 
 __all__ = ["Matched", "Side", "match"]
@@ -26,8 +25,8 @@ class Side:
         partners: by position of a node, the position of its match.
     """
 
-    def __init__(self, path: str, place: Place, numbers: Numbers, entered: Set[int]) -> None:
-        self.path, self.place, self.numbers, self._entered = path, place, numbers, entered
+    def __init__(self, path: str, place: Place, entered: Set[int]) -> None:
+        self.path, self.place, self.numbers, self._entered = path, place, place.numbers, entered
         self.nodes = {at: node for at, node in enumerate(place.holder.node) if not is_constant(node)}
         self.partners: dict[int, int] = {}
 
@@ -89,8 +88,8 @@ class Matched:
     """Two graphs with their matched nodes, and the names of the outputs that correspond."""
 
     def __init__(self, level: Level, outputs: Mapping[str, str] | None) -> None:
-        self.left = Side(level.path, level.left, level.left_numbers, level.entered)
-        self.right = Side(level.path, level.right, level.right_numbers, level.entered)
+        self.left = Side(level.path, level.left, level.entered)
+        self.right = Side(level.path, level.right, level.entered)
         self.outputs = list(zip(self.left.outputs, self.right.outputs, strict=False))
         if outputs is not None:
             self.outputs = [(name, other) for other, name in outputs.items()]

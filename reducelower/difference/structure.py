@@ -97,7 +97,7 @@ def difference(before: ModelProto, after: ModelProto, *, keeps_names: bool = Fal
         "output": _counterparts(before.graph.output, after.graph.output),
     }
     compared = partial(_compared, (before, after), names, (Inference(before), Inference(after)))
-    levels, found = compared("kept" if keeps_names else "hints")
+    levels, found = compared("only" if keeps_names else "first")
     if found and not keeps_names:
         # If a node was put in, an exporter may number all values after it differently.
         levels, found = min((levels, found), compared("ignored"), key=_size)
@@ -117,7 +117,7 @@ def _compared(
     models: tuple[ModelProto, ModelProto],
     names: Names,
     inferences: tuple[Inference, Inference],
-    names_inside: Literal["hints", "kept", "ignored"],
+    names_inside: Literal["only", "first", "ignored"],
 ) -> _Compared:
     """The matched graphs, outer before inner, and the changes in each."""
     interface = names["input"], names["output"]

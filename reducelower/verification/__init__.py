@@ -17,14 +17,13 @@ from reducelower.verification.inputs.testdata import (
     load_test_data,
     load_value,
 )
-from reducelower.verification.result import Coverage, Departure, Verdict, Verification
+from reducelower.verification.result import Departure, Verdict, Verification
 from reducelower.verification.running.runtimes import RUNTIMES
 from reducelower.verification.whole.verify import compare_models, verify
 
 __all__ = [
     "DEFAULT_TOLERANCES",
     "RUNTIMES",
-    "Coverage",
     "Departure",
     "OutputComparison",
     "Regions",

@@ -11,29 +11,10 @@ from reducelower.lines import Line, Tone, as_text
 from reducelower.model.text import counted
 from reducelower.verification.findings import OutputComparison, SiteVerification, distance
 
-__all__ = ["Coverage", "Departure", "Verdict", "Verification", "error", "to_plain"]
+__all__ = ["Departure", "Verdict", "Verification", "error", "to_plain"]
 
 Verdict = Literal["equivalent", "different", "not shown"]
 """The result of comparing two models; ``not shown`` if something that matters could not be checked."""
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """What a verdict is based on.
-
-    Attributes:
-        regions: how many distinct regions differ between the models and were run by themselves.
-        nodes: how many nodes of the first model are in these regions and in equal ones.
-        shared: how many values both models compute by the same operators from the same values.
-        sets: on how many sets of values the regions were run.
-        outputs: the outputs whose values were compared.
-    """
-
-    regions: int = 0
-    nodes: int = 0
-    shared: int = 0
-    sets: int = 0
-    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,13 +56,10 @@ class Verification:
         sites: the results of the regions, each run by itself: the rewrites of a plan, and whatever else differs.
         cases: on how many sets of inputs the whole models were run.
         unseen: what could not be checked, each with the reason and what to do.
-        coverage: what the verdict is based on.
         departs: outputs that differ only in the runtime: by the specification, both models give the same.
         absent: runtimes in which the models should have been run and were not, as sentences.
         departed: how the runtime diverges from the specification, a sentence for each output, or one for all.
         first: if the models differ, the first inner value that differs, on the inputs that show it; None if unknown.
-        proved: how many of the distinct rewrites and regions are equal for all values, by structure.
-        tested: how many are equal on all values on which they were run; the sets of values are in `coverage`.
         kept: the folder with the smallest part that shows how the models differ; empty if there is none.
     """
 
@@ -94,19 +72,31 @@ class Verification:
     sites: tuple[SiteVerification, ...] = ()
     cases: int = 0
     unseen: tuple[str, ...] = ()
-    coverage: Coverage = Coverage()
     departs: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     departed: tuple[str, ...] = ()
     first: Departure | None = None
-    proved: int = 0
-    tested: int = 0
     kept: str = ""
 
     @property
     def equivalent(self) -> bool:
         """Whether the verdict is ``equivalent``."""
         return self.verdict == "equivalent"
+
+    @property
+    def proved(self) -> int:
+        """How many of the distinct rewrites and regions are equal for all values, by structure."""
+        return sum(site.is_proved for site in self.sites)
+
+    @property
+    def tested(self) -> int:
+        """How many are equal on all values on which they were run."""
+        return sum(site.holds_alone and not site.is_proved for site in self.sites)
+
+    @property
+    def sets(self) -> int:
+        """On how many sets of values the rewrites and regions were run."""
+        return sum(site.cases for site in self.sites)
 
     @property
     def losing(self) -> tuple[SiteVerification, ...]:
@@ -210,7 +200,7 @@ class Verification:
         """Distances in ULP, and findings that do not change the verdict."""
         yield f"outputs are {distance(max((output.max_ulp for output in self.outputs), default=0))}"
         if self.proved or self.tested:
-            yield f"{self.proved:,} proved, {self.tested:,} tested on {counted(self.coverage.sets, 'set')} of values"
+            yield f"{self.proved:,} proved, {self.tested:,} tested on {counted(self.sets, 'set')} of values"
         yield from (
             f"{site.place}: {site.reason}".rstrip(".") for site in self.sites if site.status in ("improved", "overflow")
         )
@@ -220,9 +210,8 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """The same facts as plain JSON values; infinities and NaN become strings, because JSON does not have them."""
-        more = {"equivalent": self.equivalent, "warnings": list(self.warnings)}
-        plain: dict[str, Any] = {**more, **to_plain(self)}
-        return plain
+        names = ("equivalent", "warnings", "proved", "tested", "sets")
+        return {name: to_plain(getattr(self, name)) for name in names} | to_plain(self)  # type: ignore[no-any-return]
 
 
 _SAID: dict[Verdict, tuple[str, Tone]] = {

@@ -47,7 +47,7 @@ def findings(source: ModelProto, made: Legalized, clock: Clock | None = None) ->
     inferences = Inference(source), Inference(made.model)
     found = align(source, made.model, made.plan, dropped=(), inferences=inferences)
     assert all(claim.rewrite is not None for claim in found.claims)
-    return settled(found.claims, checker)[0]
+    return [finding for finding, _ in settled(found.claims, checker)[0]]
 
 
 def with_fault(made: Legalized, op_type: str, change: Change, at: int) -> Legalized:
@@ -122,7 +122,7 @@ def test_what_is_proved_and_what_is_tested_is_counted() -> None:
     made = legalize(given, Target(18))
     found = verify(given, made.model, plan=made.plan)
     assert (found.proved + found.tested, found.tested) == (1, 1)
-    assert f"1 tested on {found.coverage.sets} sets of values" in [line.text for line in found.lines][-1]
+    assert f"1 tested on {found.sets} sets of values" in [line.text for line in found.lines][-1]
 
 
 def test_a_result_that_is_not_what_the_rewrites_make_is_looked_at_by_regions() -> None:

@@ -10,7 +10,7 @@ from reducelower.options import Target
 from reducelower.types import Inference
 from reducelower.verification import verify
 from reducelower.verification.regions.align import align
-from reducelower.verification.regions.cut import cut_region
+from reducelower.verification.regions.cut import cut
 from reducelower.verification.regions.pairs import small_models
 from reducelower.verification.regions.places import Place
 from tests.models import model
@@ -79,7 +79,7 @@ def test_a_small_model_with_functions_imports_every_domain_once() -> None:
     after.opset_import[0].domain = "ai.onnx"
     inferences = Inference(before), Inference(after)
     (claim,) = align(before, after, None, dropped=(), inferences=inferences).claims
-    _, small = small_models(cut_region(claim).pair)
+    _, small = small_models(cut(claim))
     assert sorted(item.domain for item in small.opset_import) == ["", "local"]
 
 

@@ -1,122 +1,106 @@
-"""Checks like regions once; if they differ, each one again together with the nodes that compute its inputs.
+"""Checks regions that are alike once; if they differ, each one again with what stands around it.
 
-Those nodes may never give the values on which the region differs.
+Its own weights, and the nodes that compute its inputs, may never give the values on which it differs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from onnx import NodeProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.plan import Site
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.findings import SiteVerification
 from reducelower.verification.regions.claims import Claim
-from reducelower.verification.regions.cut import Region, cut_region
+from reducelower.verification.regions.cut import cut
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.source import CannotRunError
 
-__all__ = ["Judged", "check_group", "grouped", "narrowed", "nodes_of", "not_reached"]
+__all__ = ["Judged", "check_alike", "grouped", "nodes_of"]
 
-Judged = list[tuple[SiteVerification, list[Region]]]
-"""Findings, each with its regions."""
-
-
-def grouped(claims: Iterable[Claim], clock: Clock) -> tuple[list[list[Region]], Judged]:
-    """The regions of claims, in groups that differ only in sizes, and findings for claims that cannot be cut out."""
-    groups: dict[object, list[Region]] = {}
-    left: dict[tuple[str, str, str], list[Site]] = {}
-    for claim in claims:
-        clock.check()
-        try:
-            region = cut_region(claim)
-        except CannotRunError as error:
-            site = claim.named
-            left.setdefault((site.op_type, site.rule, error.reason), []).append(site)
-            continue
-        groups.setdefault(region.pair.key, []).append(region)
-    return list(groups.values()), [
-        (SiteVerification(op_type, rule, op_type, nodes_of(sites), "not run", reason), [])
-        for (op_type, rule, reason), sites in left.items()
-    ]
-
-
-def check_group(regions: Sequence[Region], checker: Checker, *, in_detail: bool = True) -> Judged:
-    """One finding for like regions, or several if they hold only with their own sizes, weights or surroundings.
-
-    Surroundings are tried only `in_detail`.
-    """
-    by_sizes: dict[object, list[Region]] = {}
-    for region in regions:
-        by_sizes.setdefault(region.pair.sizes, []).append(region)
-    pair, *others = (alike[0].pair for alike in by_sizes.values())
-    found = checker.check(pair, others)
-    finding = replace(found, nodes=nodes_of(region.pair.site for region in regions))
-    if (finding.holds_alone and not (pair.is_reduction and finding.status == "departs")) or not in_detail:
-        return [(finding, [*regions])]
-    if others:
-        return [found for alike in by_sizes.values() for found in check_group(alike, checker)]
-    apart = narrowed(regions, finding, checker)
-    if any(found.ok for found, _ in apart):
-        return apart
-    return [(finding, [*regions])]
-
+Judged = list[tuple[SiteVerification, list[Claim]]]
+"""Findings, each with its claims."""
 
 _RINGS = 3
 
 
-def nodes_of(sites: Iterable[Site]) -> tuple[tuple[str, str], ...]:
-    """Graph path and node name of each site."""
-    return tuple((site.graph, site.node) for site in sites)
+def nodes_of(claims: Iterable[Claim]) -> tuple[tuple[str, str], ...]:
+    """Graph path and node name of each claim."""
+    return tuple((claim.named.graph, claim.named.node) for claim in claims)
 
 
-def narrowed(regions: Sequence[Region], finding: SiteVerification, checker: Checker) -> Judged:
-    """The findings for like regions, each together with more and more of the nodes that compute its inputs."""
-    known: dict[object, SiteVerification] = {region.pair.identity: finding for region in regions}
-    judged: dict[object, tuple[SiteVerification, list[Region]]] = {}
-    for region in regions:
-        key, found, still_differs = None, finding, False
-        for around in _narrower(region):
-            at = around.pair.identity
-            if at not in known:
-                known[at] = checker.check(around.pair)
-            if not known[at].holds_alone:
-                still_differs = True
-                continue
-            key, found = at, not_reached(finding, known[at], around.pair)
-            # With its own weights it holds. Surroundings may just not have given the values on which it differs.
-            if not still_differs or finding.status == "not run":
-                found = replace(known[at], rule=finding.rule, op_type=finding.op_type, is_chosen=finding.is_chosen)
-                break
-        judged.setdefault(key, (found, []))[1].append(region)
-    return [
-        (replace(found, nodes=nodes_of(region.pair.site for region in members)), members)
-        for found, members in judged.values()
+def grouped(claims: Iterable[Claim], clock: Clock) -> tuple[list[list[Pair]], Judged]:
+    """The regions of claims, in groups that differ only in sizes, and findings for claims that cannot be cut out."""
+    groups: dict[object, list[Pair]] = {}
+    left: dict[tuple[str, str, str], list[Claim]] = {}
+    for claim in claims:
+        clock.check()
+        try:
+            pair = cut(claim)
+        except CannotRunError as error:
+            left.setdefault((claim.named.op_type, claim.named.rule, error.reason), []).append(claim)
+            continue
+        groups.setdefault(pair.key, []).append(pair)
+    return list(groups.values()), [
+        (SiteVerification(op_type, rule, op_type, (), "not run", reason), members)
+        for (op_type, rule, reason), members in left.items()
     ]
 
 
-def _narrower(region: Region) -> Iterator[Region]:
-    """A region with its own weights, then with ring after ring of the nodes that compute its inputs."""
+def check_alike(pairs: Sequence[Pair], checker: Checker, *, in_detail: bool = True) -> Judged:
+    """One finding for like regions, or several if they hold only with their own sizes, weights or surroundings.
+
+    Surroundings are tried only `in_detail`.
+    """
+    by_sizes: dict[object, list[Pair]] = {}
+    for pair in pairs:
+        by_sizes.setdefault(pair.sizes, []).append(pair)
+    first, *others = (alike[0] for alike in by_sizes.values())
+    finding = checker.check(first, others)
+    if (finding.holds_alone and not (first.is_reduction and finding.status == "departs")) or not in_detail:
+        return [(finding, [pair.claim for pair in pairs])]
+    if others:
+        return [found for alike in by_sizes.values() for found in check_alike(alike, checker)]
+    judged: dict[object, tuple[SiteVerification, list[Claim]]] = {}
+    known: dict[object, SiteVerification] = {first.identity: finding}
+    for pair in pairs:
+        key, found = _in_place(pair, known, checker)
+        judged.setdefault(key, (found, []))[1].append(pair.claim)
+    return list(judged.values())
+
+
+def _in_place(pair: Pair, known: dict[object, SiteVerification], checker: Checker) -> tuple[object, SiteVerification]:
+    """The finding for a region with its own weights, or else with the nodes around it too, and what it is a finding of.
+
+    If it holds with neither, it is that of the region alone, which is `known`, as are those of others like it.
+    """
+    alone = known[pair.identity]
+
+    def check(around: Pair) -> SiteVerification:
+        if around.identity not in known:
+            known[around.identity] = checker.check(around)
+        return known[around.identity]
+
     try:
-        around = cut_region(region.claim, region.opened, fixed=True)
-        yield around
-        for _ in range(_RINGS):
-            if not around.closed:
-                return
-            around = cut_region(around.claim, around.opened | around.closed, fixed=True)
-            yield around
+        around = cut(pair.claim, pair.opened, fixed=True)
+        has_own_weights = check(around).holds_alone
+        if not has_own_weights:
+            for _ in range(_RINGS):
+                around = cut(pair.claim, around.opened | around.closed, fixed=True)
+        found = check(around)
     except CannotRunError:
-        return
-
-
-def not_reached(alone: SiteVerification, found: SiteVerification, around: Pair) -> SiteVerification:
-    """The finding for a region that differs by itself, but not on what its surroundings gave it."""
-    given = f"not on what {_listed(around.nodes)} gave it in {found.cases} sets of values"
-    return replace(alone, status="not run", reason=f"{alone.reason}, but {given}", nodes=alone.nodes[:1])
+        return pair.identity, alone
+    if not found.holds_alone:
+        return pair.identity, alone
+    if has_own_weights or alone.status == "not run":
+        found = replace(found, rule=alone.rule, op_type=alone.op_type, is_chosen=alone.is_chosen)
+    else:  # the nodes around it may just not have given the values on which it differs
+        given = f"not on what {_listed(around.nodes)} gave it in {found.cases} sets of values"
+        found = replace(alone, status="not run", reason=f"{alone.reason}, but {given}")
+    return around.identity, found
 
 
 def _listed(nodes: Sequence[NodeProto]) -> str:

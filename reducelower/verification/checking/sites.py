@@ -5,29 +5,26 @@ A plan names some regions, its sites, beforehand. Aligning the models finds the 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from onnx import ModelProto
 
 from reducelower.model.text import counted
 from reducelower.plan import CHOSEN, Plan
 from reducelower.types import Inference
-from reducelower.verification.checking.alike import Judged, check_group, grouped
+from reducelower.verification.checking.alike import Judged, check_alike, grouped, nodes_of
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.lemmas import settled
 from reducelower.verification.findings import SiteVerification
 from reducelower.verification.regions.align import align
-from reducelower.verification.regions.claims import Alignment, Claim
-from reducelower.verification.regions.cut import Region
-from reducelower.verification.result import Coverage
-from reducelower.verification.running.clock import Clock
+from reducelower.verification.regions.claims import Alignment
 from reducelower.verification.running.inlined import inlined
 from reducelower.verification.running.source import OutOfTimeError
 
 __all__ = ["Regions", "losses", "verify_regions"]
 
-_ROUNDS = 4
 _IN_DETAIL = 8  # differing regions that are examined in detail, if there is no plan
 
 
@@ -50,13 +47,6 @@ class Regions:
         """Whether every region ran and agreed."""
         return not self.unseen and all(item.holds_alone for item in self.findings)
 
-    @property
-    def coverage(self) -> Coverage:
-        """How much was seen."""
-        ran = [item for item in self.findings if item.status != "not run"]
-        nodes, cases = sum(len(item.nodes) for item in ran), sum(item.cases for item in ran)
-        return Coverage(len(ran), nodes, self.alignment.shared, cases)
-
 
 def verify_regions(
     before: ModelProto,
@@ -72,6 +62,9 @@ def verify_regions(
     compared by tolerances; a Reduce operator is compared with its value in exact arithmetic. If they differ in
     onnxruntime, onnx's reference evaluator decides whose fault it is.
 
+    Names of values may mislead. If regions that names or order told of differ, the models are aligned once more
+    without these guesses.
+
     Args:
         before: the source model.
         after: the converted model.
@@ -79,27 +72,21 @@ def verify_regions(
         checker: checks each region until its clock is over; `Regions.unseen` says what was not reached.
     """
     before, after = inlined(before), inlined(after)
-    inferences = Inference(before), Inference(after)
     checker = checker or Checker()
-    first: _Round | None = None
-    dropped: dict[Hashable, Claim] = {}
-    for _ in range(_ROUNDS):
-        if first is not None and checker.clock.over:
-            return _undecided(first, _no_time_to_align(checker.clock))
-        alignment = align(before, after, plan, dropped=dropped, inferences=inferences)
-        found = _judge(alignment, plan, checker)
-        first = first or found
-        if found.left:
-            told = _no_time_for(found, checker.clock) if found is first else _no_time_to_align(checker.clock)
-            return _undecided(first, told)
-        if all(finding.ok for finding, _ in found.judged):
-            return found.regions
-        failing = found.failing()
-        if not failing.keys() - dropped.keys():
-            break
-        dropped |= failing
-    assert first is not None
-    return first.regions
+    aligned = partial(align, before, after, plan, inferences=(Inference(before), Inference(after)))
+    judge = partial(_judge, checker=checker, has_plan=plan is not None)
+    first = judge(aligned())
+    within = f"within the budget of {checker.clock.budget or 0:g} s; raise --verify-budget"
+    if first.left:
+        regions = f"{first.left:,} of {counted(len(first.alignment.claims), 'differing region')}"
+        return _undecided(first, f"{regions} not reached {within}")
+    guesses = frozenset(first.failing_guesses())
+    if not guesses:
+        return first.regions
+    second = None if checker.clock.over else judge(aligned(dropped=guesses, names="ignored"))
+    if second is None or second.left:
+        return _undecided(first, f"whether regions hold where the models are aligned otherwise was not seen {within}")
+    return second.regions if all(finding.ok for finding, _ in second.judged) else first.regions
 
 
 @dataclass
@@ -114,70 +101,46 @@ class _Round:
 
     alignment: Alignment
     judged: Judged
-    left: int = 0
+    left: int
 
     @property
     def regions(self) -> Regions:
-        """The findings, without the regions that they belong to."""
-        return Regions(tuple(finding for finding, _ in self.judged), self.alignment)
+        """The findings, without the claims that they belong to."""
+        found = (replace(item, nodes=nodes_of(claims)) if claims else item for item, claims in self.judged)
+        return Regions(tuple(found), self.alignment)
 
-    def failing(self) -> dict[Hashable, Claim]:
-        """The claims that failed and can be dropped, by their keys."""
-        regions = (region for finding, regions in self.judged if not finding.ok for region in regions)
-        claims = (region.claim for region in regions)
-        return {key: claim for claim in claims if claim.site is None and not claim.is_output for key in claim.keys}
+    def failing_guesses(self) -> Iterator[Hashable]:
+        """The keys of claims that failed and can be dropped."""
+        for claim in (claim for finding, claims in self.judged if not finding.ok for claim in claims):
+            if claim.site is None and not claim.is_output:
+                yield from claim.keys
 
 
-def _undecided(first: _Round, unseen: str) -> Regions:
-    """The findings of the first alignment, when there is no time for another.
+def _undecided(found: _Round, unseen: str) -> Regions:
+    """The findings when there is no time for another alignment.
 
-    Another alignment may pair other values, so a region that differs is no difference of the models yet, unless a plan
-    says that its values are the same.
+    That may pair other values, so a region that differs is no difference of the models yet, unless a plan says that its
+    values are the same.
     """
-    withdrawn = [
-        (_if_meant(finding) if not finding.ok and _are_guesses(regions) else finding, regions)
-        for finding, regions in first.judged
-    ]
-    return replace(replace(first, judged=withdrawn).regions, unseen=unseen)
-
-
-def _are_guesses(regions: Sequence[Region]) -> bool:
-    return bool(regions) and all(region.claim.site is None for region in regions)
-
-
-def _if_meant(finding: SiteVerification) -> SiteVerification:
-    reason = f"{finding.reason}, if its results are meant to be the same, which was not seen"
-    return replace(finding, status="not run", reason=reason)
-
-
-def _no_time_for(found: _Round, clock: Clock) -> str:
-    regions = f"{found.left:,} of {counted(len(found.alignment.claims), 'differing region')}"
-    return f"{regions} not reached within the budget of {clock.budget:g} s; raise --verify-budget"
-
-
-def _no_time_to_align(clock: Clock) -> str:
-    return (
-        f"the budget of {clock.budget:g} s ended before it was seen whether regions hold where the models are aligned "
-        "otherwise; raise --verify-budget"
-    )
+    judged = list(found.judged)
+    for at, (finding, claims) in enumerate(judged):
+        if not finding.ok and claims and all(claim.site is None for claim in claims):
+            reason = f"{finding.reason}, if its results are meant to be the same, which was not seen"
+            judged[at] = replace(finding, status="not run", reason=reason), claims
+    return replace(replace(found, judged=judged).regions, unseen=unseen)
 
 
 def losses(before: ModelProto, after: ModelProto, plan: Plan) -> tuple[str, ...]:
     """Where the forms that a caller chose lose range, a sentence each; for a conversion that is not verified."""
     chosen = replace(plan, sites=tuple(site for site in plan.sites if site.rule.startswith(CHOSEN)))
     before, after = inlined(before), inlined(after)
-    inferences = Inference(before), Inference(after)
-    alignment = align(before, after, chosen, dropped=(), inferences=inferences)
+    alignment = align(before, after, chosen, inferences=(Inference(before), Inference(after)))
     alignment.claims[:] = [claim for claim in alignment.claims if claim.site is not None]
-    found = _judge(alignment, chosen, Checker())
-    return tuple(finding.loss for finding, _ in found.judged if finding.status == "loses range")
+    found = _judge(alignment, Checker(), has_plan=True).regions.findings
+    return tuple(finding.loss for finding in found if finding.status == "loses range")
 
 
-def _judge(
-    alignment: Alignment,
-    plan: Plan | None,
-    checker: Checker,
-) -> _Round:
+def _judge(alignment: Alignment, checker: Checker, *, has_plan: bool) -> _Round:
     """A finding for each distinct region of an alignment, as far as time allows."""
     judged: Judged = []
     for site in alignment.missing:
@@ -186,18 +149,18 @@ def _judge(
         judged.append((SiteVerification(site.op_type, site.rule, site.op_type, nodes, "different", reason), []))
     left = len(alignment.claims)
     try:
-        findings, rest = settled(alignment.claims, checker)
-        judged += [(finding, []) for finding in findings]
+        held, rest = settled(alignment.claims, checker)
+        judged += held
         left = len(rest)
         groups, uncut = grouped(rest, checker.clock)
         judged += uncut
         left = sum(map(len, groups))
-        first = {region.pair.identity: region.pair for group in groups for region in reversed(group)}.values()
+        first = {pair.identity: pair for group in groups for pair in reversed(group)}.values()
         checker.watch({item.name for pair in first if pair.site.graph == "graph" for item in pair.inputs})
         for group in groups:
-            in_detail = plan is not None or sum(not finding.ok for finding, _ in judged) < _IN_DETAIL
-            judged += check_group(group, checker, in_detail=in_detail)
+            in_detail = has_plan or sum(not finding.ok for finding, _ in judged) < _IN_DETAIL
+            judged += check_alike(group, checker, in_detail=in_detail)
             left -= len(group)
     except OutOfTimeError:
         return _Round(alignment, judged, left)
-    return _Round(alignment, judged)
+    return _Round(alignment, judged, 0)

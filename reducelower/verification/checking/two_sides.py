@@ -106,7 +106,7 @@ class _Run:
     @cached_property
     def _declared(self) -> dict[str, Dims | None]:
         pair = self._setup.pair
-        return {item.name: pair.before.shape(item.name) if pair.is_carried else item.dims for item in pair.inputs}
+        return {item.name: pair.before.type_of(item.name)[1] if pair.is_carried else item.dims for item in pair.inputs}
 
     def _gives_another_shape(self, expected: Sequence[Any]) -> bool:
         """Whether the source gave another shape than the model states for its outputs."""

@@ -21,38 +21,35 @@ class Level:
     """A graph of the first model, and its counterpart in the second.
 
     Attributes:
-        left_numbers, right_numbers: the numbers of their values.
         entered: the number of the first output of each node whose graphs were aligned too.
     """
 
     path: str
     left: Place
     right: Place
-    left_numbers: Numbers
-    right_numbers: Numbers
     entered: set[int] = field(default_factory=set)
 
     def may_be_one(self, left: str, right: str) -> bool:
         """Whether two values, one of each model, can be equal, as far as their types are known."""
-        kinds = {self.left.element_type(left), self.right.element_type(right)} - {None}
-        one, other = self.left.shape(left), self.right.shape(right)
-        return len(kinds) < 2 and (one is None or other is None or may_be_of_one_shape(one, other))
+        (one, dims), (other, others) = self.left.type_of(left), self.right.type_of(right)
+        are_alike = one == other or 0 in (one, other)
+        return are_alike and (dims is None or others is None or may_be_of_one_shape(dims, others))
 
     @cached_property
     def computed(self) -> frozenset[int]:
         """The numbers of the values that nodes of the first model compute, and do not only pass on or hold."""
         nodes = [node for node in self.left.holder.node if node.op_type not in ("Identity", "Constant")]
-        return frozenset(self.left_numbers[name] for node in nodes for name in node.output if name)
+        return frozenset(self.left.numbers[name] for node in nodes for name in node.output if name)
 
     @cached_property
     def shared(self) -> frozenset[int]:
         """The numbers of the values in this graph that both sides have."""
-        return frozenset(_own(self.left_numbers).values()) & frozenset(_own(self.right_numbers).values())
+        return frozenset(_own(self.left.numbers).values()) & frozenset(_own(self.right.numbers).values())
 
     @cached_property
     def visible(self) -> frozenset[int]:
         """The same, with the values of the graphs around it."""
-        return frozenset(self.left_numbers.values()) & frozenset(self.right_numbers.values())
+        return frozenset(self.left.numbers.values()) & frozenset(self.right.numbers.values())
 
 
 @dataclass
@@ -99,13 +96,11 @@ class Alignment:
     Attributes:
         claims: in the order of the second model.
         levels: the main graphs, and every pair of inner graphs that differ.
-        shared: how many values of the main graphs have the same number without a claim.
         missing: sites of the plan whose outputs the second model does not compute.
     """
 
     claims: list[Claim] = field(default_factory=list)
     levels: list[Level] = field(default_factory=list)
-    shared: int = 0
     missing: list[Site] = field(default_factory=list)
 
 

@@ -27,14 +27,15 @@ __all__ = [
     "COMMUTATIVE",
     "Numbers",
     "Table",
-    "attribute_key",
     "attributes",
     "brief",
     "captured",
     "content",
     "inside",
+    "is_constant",
     "opsets_of",
     "read_by",
+    "renamed",
 ]
 
 Numbers = MutableMapping[str, int]
@@ -138,6 +139,11 @@ class Table:
         return tuple(numbers.get(value.name, -1) for value in graph.output)
 
 
+def is_constant(node: NodeProto) -> bool:
+    """Whether a node is a Constant."""
+    return node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS
+
+
 def inside(around: Numbers) -> Numbers:
     """Numbers for an inner graph, which also reads those around it; the number of maps tells how deep it lies."""
     return ChainMap({}, *(around.maps if isinstance(around, ChainMap) else [around]))
@@ -170,12 +176,14 @@ def attributes(node: NodeProto, opset: int) -> tuple[tuple[str, bytes], ...]:
         return ()
     defaults = _defaults(node.op_type, opset, "" if node.domain in DEFAULT_DOMAINS else node.domain)
     kept = [
-        attribute_key(item) for item in node.attribute if item.type not in (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+        _attribute_key(item)
+        for item in node.attribute
+        if item.type not in (AttributeProto.GRAPH, AttributeProto.GRAPHS)
     ]
     return tuple(sorted(item for item in kept if defaults.get(item[0]) != item[1]))
 
 
-def attribute_key(attribute: AttributeProto) -> tuple[str, bytes]:
+def _attribute_key(attribute: AttributeProto) -> tuple[str, bytes]:
     """Name and value of an attribute, equal for equal ones."""
     if attribute.doc_string:
         attribute = deepcopy(attribute)
@@ -232,3 +240,27 @@ def read_by(node: NodeProto) -> list[str]:
     if not may_hold_graphs(node):
         return [*node.input]
     return [*node.input, *sorted(read_from_outside(node) - {*node.input})]
+
+
+def renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
+    """A copy of a node with other names of values, in the graphs inside too."""
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    _rename(copy, names)
+    return copy
+
+
+def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
+    node.ClearField("doc_string")
+    node.ClearField("metadata_props")
+    while node.input and not node.input[-1]:  # it says nothing, and onnxruntime does not take it everywhere
+        node.input.pop()
+    for values in (node.input, node.output):
+        for at, name in enumerate(values):
+            values[at] = names.get(name, name)
+    for _, _, graph in subgraphs(node):
+        for listed in (graph.input, graph.output, graph.value_info, graph.initializer):
+            for value in listed:
+                value.name = names.get(value.name, value.name)
+        for inner in graph.node:
+            _rename(inner, names)

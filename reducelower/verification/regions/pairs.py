@@ -5,31 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
-import numpy as np
-from onnx import (
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    TensorProto,
-    TypeProto,
-    helper,
-    numpy_helper,
-    shape_inference,
-)
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper, shape_inference
 
 from reducelower.model.graph import subgraphs
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site
+from reducelower.scope.blanks import blank
 from reducelower.verification.inputs.made import Dims, InputSpec
-from reducelower.verification.regions.numbering import attribute_key, attributes, brief, read_by
+from reducelower.verification.regions.claims import Claim
+from reducelower.verification.regions.numbering import attributes, brief, read_by, renamed
 from reducelower.verification.regions.places import Place
 from reducelower.verification.running.source import plainly_spelled
 
-__all__ = ["SMALL_CONSTANT", "Pair", "compared_models", "free_input", "small_models"]
+__all__ = ["SMALL_CONSTANT", "Pair", "bare", "small_models"]
 
 SMALL_CONSTANT = 64  # elements; larger ones are weights, and random values do as well
 
@@ -42,15 +35,17 @@ class Pair:
     meaning decides what to try.
 
     Attributes:
-        site: from the plan, or made for a region that no plan names.
+        claim: what both sides should show; the first one if there are several.
         nodes: the original nodes; one for a site of a plan.
         replacement: the nodes in their place, with what they need from elsewhere.
         inputs: the inputs of both models; an unknown element type is 0, and unknown sizes are None.
         constants: the constants of both models by name, before and after.
         outputs: the values that both sides compute.
+        opened: the numbers of shared values that are computed inside instead of being inputs.
+        closed: the numbers of inputs that nodes compute, so that it could be opened further.
     """
 
-    site: Site
+    claim: Claim
     nodes: list[NodeProto]
     replacement: list[NodeProto]
     inputs: list[InputSpec]
@@ -58,6 +53,13 @@ class Pair:
     before: Place
     after: Place
     outputs: list[str]
+    opened: frozenset[int] = frozenset()
+    closed: frozenset[int] = frozenset()
+
+    @property
+    def site(self) -> Site:
+        """From the plan, or made for a region that no plan names."""
+        return self.claim.named
 
     @property
     def node(self) -> NodeProto:
@@ -67,17 +69,35 @@ class Pair:
     @cached_property
     def key(self) -> tuple[Any, ...]:
         """Equal for regions that are the same up to names and sizes."""
-        return _key_of(self)
+        names = (item.name for item in self.inputs)
+        read = (name for node in (*self.nodes, *self.replacement) for name in (*read_by(node), *node.output))
+        used = dict.fromkeys(chain(names, *self.constants, read))
+        blanks = {name: blank(number) for number, name in enumerate(used) if name}
+        data = self.node.input[0] if self.is_reduction else ""
+        inputs = [
+            (
+                blanks[item.name],
+                item.element_type,
+                None if item.dims is None else len(item.dims),
+                None if item.name == data or item.dims is None else tuple(dim == 1 for dim in item.dims),
+            )
+            for item in self.inputs
+        ]
+        constants = [(blanks[name], *_digest(value)) for held in self.constants for name, value in held.items()]
+        sides = [tuple(bare(renamed(node, blanks)) for node in nodes) for nodes in (self.nodes, self.replacement)]
+        opsets = [tuple(sorted(place.opsets.items())) for place in (self.before, self.after)]
+        outputs = tuple(blanks[name] for name in self.outputs)
+        return self.site.op_type, self.site.rule, *opsets, *sides, tuple(inputs), tuple(constants), outputs
 
     @cached_property
     def sizes(self) -> tuple[Any, ...]:
         """Equal for regions of one key that have the same sizes."""
-        symbols: dict[str | None, int] = {}
+        symbols: dict[str, int] = {}
         return tuple(_anonymous(item.dims, symbols) for item in self.inputs)
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Equal for sites that are the same up to names."""
+        """Equal for regions that are the same up to names."""
         return self.key, self.sizes
 
     @property
@@ -90,16 +110,11 @@ class Pair:
         """Whether both sides are the same node, for other versions of its operator."""
         if len(self.nodes) != 1 or len(self.replacement) != 1:
             return False
-        one, other = self.nodes[0], self.replacement[0]
-        return list(one.input) == list(other.input) and self.are_alike(one, other)
-
-    def are_alike(self, one: NodeProto, other: NodeProto) -> bool:
-        """Whether a node of the first model and one of the second have one operator and the same attributes."""
-        kinds = [
-            (node.op_type, node.domain, attributes(node, place.opsets.get("", 1)))
-            for node, place in ((one, self.before), (other, self.after))
+        said = [
+            (list(node.input), node.op_type, node.domain, attributes(node, place.opsets.get("", 1)))
+            for node, place in ((self.nodes[0], self.before), (self.replacement[0], self.after))
         ]
-        return kinds[0] == kinds[1] and not any(True for _ in subgraphs(one))
+        return said[0] == said[1] and not any(True for _ in subgraphs(self.node))
 
     @property
     def is_reduction(self) -> bool:
@@ -116,30 +131,25 @@ class Pair:
         return len(self.nodes) == 1 and self.node.op_type in REDUCTIONS and self.node.domain in DEFAULT_DOMAINS
 
 
-def free_input(place: Place, name: str) -> InputSpec:
-    """What is known about a value that becomes an input."""
-    known = place.type_of(name)
-    if known is None:
-        value = place.constant(name)
-        if isinstance(value, np.ndarray):
-            return InputSpec(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
-        if isinstance(value, TensorProto):
-            return InputSpec(name, value.data_type, tuple(value.dims))
-        return InputSpec(name, 0, None)
-    return InputSpec(name, *known)
+def bare(node: NodeProto) -> bytes:
+    """A node without its name, as a short text that equal ones share."""
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    for name in ("name", "doc_string", "metadata_props"):
+        copy.ClearField(name)
+    return brief(copy.SerializeToString(deterministic=True))
+
+
+def _digest(value: Array) -> tuple[str, tuple[int, ...], bytes]:
+    """Equal for equal constants; some element types differ only in their names."""
+    data = repr(value.tolist()).encode() if value.dtype.hasobject else value.tobytes()
+    return value.dtype.name, value.shape, brief(data)
 
 
 def small_models(pair: Pair) -> tuple[ModelProto, ModelProto]:
-    """The two models."""
-    return (
-        _model(pair, pair.nodes, pair.before, pair.constants[0]),
-        _model(pair, pair.replacement, pair.after, pair.constants[1]),
-    )
-
-
-def compared_models(pair: Pair) -> tuple[ModelProto, ModelProto]:
-    """The models of the source and of the result, as they are compared: an output that the result lacks may go."""
-    before, after = small_models(pair)
+    """The models of the source and of the result, without outputs that the result lacks."""
+    before = _model(pair, pair.nodes, pair.before, pair.constants[0])
+    after = _model(pair, pair.replacement, pair.after, pair.constants[1])
     source, result = (after, before) if pair.is_raised else (before, after)
     kept = {value.name for value in result.graph.output}
     for value in [value for value in source.graph.output if value.name not in kept]:
@@ -161,8 +171,6 @@ def _model(pair: Pair, nodes: Sequence[NodeProto], place: Place, constants: dict
     model.opset_import.extend(helper.make_opsetid(*item) for item in place.opsets.items())
     if any(node.domain not in DEFAULT_DOMAINS for node in nodes):
         model.functions.extend(place.model.functions)
-        known = {item.domain for item in model.opset_import} | DEFAULT_DOMAINS
-        model.opset_import.extend(item for item in place.model.opset_import if item.domain not in known)
     return _typed(plainly_spelled(model))
 
 
@@ -184,55 +192,7 @@ def _value_type(item: InputSpec) -> TypeProto:
     return helper.make_tensor_type_proto(item.element_type or TensorProto.FLOAT, dims)
 
 
-def _key_of(pair: Pair) -> tuple[Any, ...]:
-    numbers: dict[str, int] = {}
-
-    def local(name: str) -> int:
-        return numbers.setdefault(name, len(numbers)) if name else -1
-
-    inputs = tuple(
-        (
-            local(item.name),
-            item.element_type,
-            len(item.dims) if item.dims is not None else None,
-            None if pair.is_reduction and item.name == pair.node.input[0] else _of_one(item.dims),
-        )
-        for item in pair.inputs
-    )
-    constants = tuple(
-        # Element types of less than a byte, and of eight bits, differ only in their names.
-        (
-            local(name),
-            value.dtype.name,
-            value.shape,
-            brief(repr(value.tolist()).encode() if value.dtype.hasobject else value.tobytes()),
-        )
-        for held in pair.constants
-        for name, value in held.items()
-    )
-    nodes = tuple(
-        (
-            item.domain,
-            item.op_type,
-            tuple(map(local, item.input)),
-            tuple(map(local, item.output)),
-            tuple(sorted(map(attribute_key, item.attribute))),
-            # Graphs inside a node are compared as they are, so the names that they read from around them count.
-            tuple((name, local(name)) for name in read_by(item)[len(item.input) :]),
-        )
-        for item in (*pair.nodes, *pair.replacement)
-    )
-    opsets = tuple(tuple(sorted(place.opsets.items())) for place in (pair.before, pair.after))
-    outputs = tuple(map(local, pair.outputs))
-    return pair.site.op_type, pair.site.rule, opsets, inputs, constants, nodes, len(pair.nodes), outputs
-
-
-def _of_one(dims: Dims | None) -> tuple[bool, ...] | None:
-    """Which sizes are one, along which others are repeated."""
-    return None if dims is None else tuple(dim == 1 for dim in dims)
-
-
-def _anonymous(dims: Dims | None, symbols: dict[str | None, int]) -> tuple[int | None, ...] | None:
+def _anonymous(dims: Dims | None, symbols: dict[str, int]) -> tuple[int | None, ...] | None:
     """Sizes with a negative number for each symbol."""
     if dims is None:
         return None

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from onnx import NodeProto, numpy_helper
+from onnx import numpy_helper
 
-from reducelower.model.graph import may_hold_graphs, subgraphs
+from reducelower.model.graph import may_hold_graphs
 from reducelower.model.rewrites import Applied, Entry
 from reducelower.numerics.measure import Array, identical
 from reducelower.scope.blanks import blank
 from reducelower.verification.regions.claims import Claim
-from reducelower.verification.regions.numbering import Numbers, Table
+from reducelower.verification.regions.numbering import Numbers, Table, renamed
 from reducelower.verification.regions.places import Place
 
-__all__ = ["Rewrites", "renamed"]
+__all__ = ["Rewrites"]
 
 
 class Rewrites:
@@ -52,7 +52,7 @@ class Rewrites:
             return  # it is about another node, which stood there after a change to the whole model
         entry, names = found.entry, found.names
         numbers: Numbers = {
-            part: level.left_numbers[name] for part, name in names.items() if name in level.left_numbers
+            part: level.left.numbers[name] for part, name in names.items() if name in level.left.numbers
         }
         known = {name: numbers.get(part) for part, name in names.items()}
         for part, value in entry.constants.items():
@@ -92,27 +92,3 @@ def _stayed(claim: Claim, at: int) -> Applied | None:
     opsets = level.left.opsets.get("", 1), level.right.opsets.get("", 1)
     entry = Entry(bare, [bare], opsets, {}, {}, {}, frozenset(), (), "")
     return Applied(level.path, at, entry, {part: name for name, part in blanks.items()})
-
-
-def renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
-    """A copy of a node with other names of values, in the graphs inside too."""
-    copy = NodeProto()
-    copy.CopyFrom(node)
-    _rename(copy, names)
-    return copy
-
-
-def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
-    node.ClearField("doc_string")
-    node.ClearField("metadata_props")
-    while node.input and not node.input[-1]:  # it says nothing, and onnxruntime does not take it everywhere
-        node.input.pop()
-    for values in (node.input, node.output):
-        for at, name in enumerate(values):
-            values[at] = names.get(name, name)
-    for _, _, graph in subgraphs(node):
-        for listed in (graph.input, graph.output, graph.value_info, graph.initializer):
-            for value in listed:
-                value.name = names.get(value.name, value.name)
-        for inner in graph.node:
-            _rename(inner, names)

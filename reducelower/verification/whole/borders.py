@@ -21,8 +21,9 @@ from reducelower.verification.checking.checker import Checker
 from reducelower.verification.findings import OutputComparison, SiteVerification
 from reducelower.verification.judging.compare import compare_outputs, is_of_last_digits, withdrawn
 from reducelower.verification.regions.claims import Alignment, Claim
-from reducelower.verification.regions.cut import Region, cut_region
+from reducelower.verification.regions.cut import cut
 from reducelower.verification.regions.numbering import content
+from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.result import Departure
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.reference_gaps import wrong_in_reference
@@ -114,15 +115,15 @@ def _findings(comparison: Comparison, alignment: Alignment) -> list[SiteVerifica
         given = comparison.left.cases[at]
         return {**given, **inner_values(comparison.before, comparison.left, at, names, comparison.clock)}
 
-    groups: dict[object, list[Region]] = {}
+    groups: dict[object, list[Pair]] = {}
     for claim in _in_main_graph(alignment):
         comparison.clock.check()
-        region = cut_region(claim)
-        groups.setdefault(region.pair.key, []).append(region)
+        pair = cut(claim)
+        groups.setdefault(pair.key, []).append(pair)
     checker = Checker(comparison.request.seed, comparison.tolerances, comparison.clock)
 
-    def settled(groups: Sequence[Sequence[Region]]) -> list[SiteVerification]:
-        inputs = {item.name for regions in groups for region in regions for item in region.pair.inputs}
+    def settled(groups: Sequence[Sequence[Pair]]) -> list[SiteVerification]:
+        inputs = {item.name for pairs in groups for pair in pairs for item in pair.inputs}
         try:
             captured = [values_of(comparison.before.proto, partial(inside, at), inputs) for at in cases]
         except TooLargeError:
@@ -131,29 +132,29 @@ def _findings(comparison: Comparison, alignment: Alignment) -> list[SiteVerifica
             half = len(groups) // 2
             return settled(groups[:half]) + settled(groups[half:])
         findings = []
-        for regions in groups:
-            samples = [_inputs_of(region, values, regions[0]) for region in regions for values in captured]
-            finding = checker.settle(regions[0].pair, samples, only_samples=True)
-            if not finding.ok and _lose_digits_inside(comparison, regions[0]):
+        for pairs in groups:
+            samples = [_inputs_of(pair, values, pairs[0]) for pair in pairs for values in captured]
+            finding = checker.settle(pairs[0], samples, only_samples=True)
+            if not finding.ok and _lose_digits_inside(comparison, pairs[0]):
                 loss = "graphs inside lose digits as definitions of operators do, which may explain it"
                 finding = replace(finding, status="not run", reason=f"{loss}: {finding.reason}")
-            findings.append(replace(finding, nodes=nodes_of(region.pair.site for region in regions)))
+            findings.append(replace(finding, nodes=nodes_of(pair.claim for pair in pairs)))
         return findings
 
     return settled(list(groups.values()))
 
 
-def _lose_digits_inside(comparison: Comparison, region: Region) -> bool:
+def _lose_digits_inside(comparison: Comparison, pair: Pair) -> bool:
     """Whether a region holds graphs in which some rewrites are only as exact as the definition of the operator."""
-    holds_graphs = any(True for node in region.pair.nodes for _ in subgraphs(node))
+    holds_graphs = any(True for node in pair.nodes for _ in subgraphs(node))
     findings = () if comparison.regions is None else comparison.regions.findings
     inside = (finding for finding in findings if any(graph != "graph" for graph, _ in finding.nodes))
     return holds_graphs and any(finding.status == "overflow" for finding in inside)
 
 
-def _inputs_of(region: Region, values: Mapping[str, Any], first: Region) -> dict[str, Any]:
+def _inputs_of(pair: Pair, values: Mapping[str, Any], first: Pair) -> dict[str, Any]:
     """The inputs of a region, by the names that they have in the first region of its group."""
-    names = zip(first.pair.inputs, region.pair.inputs, strict=True)
+    names = zip(first.inputs, pair.inputs, strict=True)
     try:
         return {item.name: values[own.name] for item, own in names}
     except KeyError as missing:
@@ -166,9 +167,9 @@ def _in_main_graph(alignment: Alignment) -> Iterator[Claim]:
     inner = {claim.level.path for claim in alignment.claims} - {main.path}
     yield from (claim for claim in alignment.claims if claim.level is main and not claim.is_same)
     claimed = {name for claim in alignment.claims if claim.level is main for _, name in claim.pairs}
-    by_number = {number: name for name, number in main.left_numbers.items()}
+    by_number = {number: name for name, number in main.left.numbers.items()}
     for node in main.right.holder.node if inner else ():
-        pairs = [(by_number.get(main.right_numbers[name], ""), name) for name in node.output if name]
+        pairs = [(by_number.get(main.right.numbers[name], ""), name) for name in node.output if name]
         if all(left and name not in claimed for left, name in pairs) and pairs:
             source = main.left.producer(pairs[0][0])
             if source is not None and _holds(source, main.left.positions[pairs[0][0]], main.path, inner):
@@ -194,8 +195,8 @@ def first_difference(comparison: Comparison) -> Departure | None:
     claims = [claim for claim in comparison.regions.alignment.claims if claim.level is level]
     pairs = [pair for claim in claims for pair in claim.pairs]
     if not comparison.are_together:
-        same = {number: name for name, number in level.right_numbers.items() if name in level.right.positions}
-        pairs += [(name, same[number]) for name, number in level.left_numbers.items() if number in same]
+        same = {number: name for name, number in level.right.numbers.items() if name in level.right.positions}
+        pairs += [(name, same[number]) for name, number in level.left.numbers.items() if number in same]
     positions = level.left.positions
     paired = dict(sorted((pair for pair in pairs if pair[0] in positions), key=lambda pair: positions[pair[0]]))
     at = next(iter(comparison.differing_cases()), None)

@@ -18,8 +18,8 @@ from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.judging.compare import compare_outputs
 from reducelower.verification.regions.claims import Claim
-from reducelower.verification.regions.cut import cut_region
-from reducelower.verification.regions.pairs import Pair, compared_models
+from reducelower.verification.regions.cut import cut
+from reducelower.verification.regions.pairs import Pair, small_models
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import CannotRunError, Source, with_outputs
@@ -75,7 +75,7 @@ def keep_region(folder: Path, regions: Regions, checker: Checker) -> str:
     differing = {place for item in regions.findings if item.status == "different" for place in item.nodes}
     for claim in regions.alignment.claims if differing else ():
         with suppress(CannotRunError):
-            pair = cut_region(claim).pair
+            pair = cut(claim)
             feeds = checker.failing(pair) if (pair.site.graph, pair.site.node) in differing else None
             if feeds is not None:
                 return _written(folder, _Part(_sides(pair), feeds))
@@ -83,13 +83,13 @@ def keep_region(folder: Path, regions: Regions, checker: Checker) -> str:
 
 
 def _sides(pair: Pair) -> tuple[Source, Source]:
-    before, after = compared_models(pair)
+    before, after = small_models(pair)
     return Source(before), Source(after)
 
 
 def _nodes_alone(claim: Claim, source: Source, run: Run, at: int, clock: Clock) -> _Part | None:
     try:
-        pair = cut_region(claim).pair
+        pair = cut(claim)
         names = {item.name for item in pair.inputs}
         values = values_of(
             source.proto, lambda inside: {**run.cases[at], **inner_values(source, run, at, inside, clock)}, names

@@ -25,7 +25,7 @@ from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.sites import Regions, verify_regions
 from reducelower.verification.inputs.testdata import TestDataSet, check_given
 from reducelower.verification.judging.compare import worst_of
-from reducelower.verification.result import Coverage, Verdict, Verification
+from reducelower.verification.result import Verdict, Verification
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import DEFAULT_MEMORY, conditions, under
 from reducelower.verification.running.providers import provider_named, require_onnxruntime
@@ -263,10 +263,6 @@ def _combined(found: Sequence[Verification], regions: Regions | None) -> Verific
         verdict = "not shown"
     if differ(outputs) or any(_cannot_be_same(item) for item in found) or not all(site.ok for site in sites):
         verdict = "different"
-    told = tuple(dict.fromkeys(item.name for item in outputs if item.verdict == "equal" and item.tells))
-    coverage = Coverage()
-    if regions is not None:
-        coverage = replace(regions.coverage, outputs=told)
     return Verification(
         verdict,
         ran,
@@ -277,13 +273,10 @@ def _combined(found: Sequence[Verification], regions: Regions | None) -> Verific
         sites,
         max((item.cases for item in found), default=0),
         tuple(unseen),
-        coverage,
         tuple(dict.fromkeys(name for item in found for name in item.departs)),
         departed=tuple(dict.fromkeys(text for item in found for text in item.departed)),
         first=next((item.first for item in found if item.first is not None), None),
         kept=next((item.kept for item in found if item.kept), ""),
-        proved=sum(site.is_proved for site in sites),
-        tested=sum(site.holds_alone and not site.is_proved for site in sites),
     )
 
 
