@@ -37,10 +37,9 @@ def replacement(place: Place) -> list[NodeProto]:
     Raises:
         NotItError: it is not the operator.
     """
-    if not place.form.is_reported:
-        return reduction(place)
-    _check(place)
-    nodes = _OPERATORS[place.form.op_type](place)
+    if place.form.is_reported:
+        _check(place)
+    nodes = _OPERATORS.get(place.form.op_type, reduction)(place)
     _check_version(place)
     return nodes
 

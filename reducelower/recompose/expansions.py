@@ -7,8 +7,7 @@ expansion gives the form for all axes.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
-from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from weakref import WeakKeyDictionary
 
@@ -18,7 +17,6 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_h
 from reducelower.api import legalize
 from reducelower.errors import ConversionError
 from reducelower.model.numbers import Array
-from reducelower.model.schemas import element_type_name, schema
 from reducelower.options import Book, Target
 from reducelower.recompose.expressions import (
     AXES,
@@ -32,15 +30,13 @@ from reducelower.recompose.expressions import (
 )
 from reducelower.recompose.surroundings import attributes_of
 from reducelower.rulebook import Rule, RuleBook, RuleError, load_book
-from reducelower.rulebook.book import load_forms
 
 __all__ = ["Expansions", "Manner", "raisable"]
 
 _RESULT = "result"
-_COUNT = "count"
 
-_SOME_AXES, _NUMBER = (7,), 113
-"""Placeholders: the axes, and the number of summed elements."""
+_SOME_AXES = (7,)
+"""Placeholder for the axes."""
 
 _UNCHANGING = frozenset({"Abs", "Exp", "Floor", "Log", "Reshape", "Sqrt"})
 """Operators that never change across opset versions: if a rule's body has one, its expansion has it too."""
@@ -60,24 +56,23 @@ class Expansions:
     """The forms of some rule books, computed on demand."""
 
     def __init__(self, ops: Collection[str], books: Iterable[Book]) -> None:
-        """Select the rules of some operators in some books, and what people write by hand.
+        """Select the rules of some operators in some books.
 
         A form is named after the first book that has it.
         """
         self._ops = ops
-        self._books = [(book if isinstance(book, RuleBook) else load_book(book), False) for book in books]
-        self._books += [(book, True) for book in load_forms()]
+        self._books = [book if isinstance(book, RuleBook) else load_book(book) for book in books]
 
     def forms(self, opset: int, manners: Collection[Manner], present: Collection[str]) -> Iterator[Form]:
         """The forms for these manners, given the operators in the graph."""
         for manner in sorted(manners, key=repr):
-            for book, rule, by_hand in self._rules(manner.element_type, present):
-                yield from _forms(opset, book, rule, manner, by_hand)
+            for book, rule in self._rules(manner.element_type, present):
+                yield from _forms(opset, book, rule, manner)
 
-    def _rules(self, element_type: int, present: Collection[str]) -> Iterator[tuple[RuleBook, Rule, bool]]:
-        """The rules to look for, each with its book and whether people write it by hand."""
+    def _rules(self, element_type: int, present: Collection[str]) -> Iterator[tuple[RuleBook, Rule]]:
+        """The rules to look for, each with its book."""
         seen: set[int] = set()
-        for book, by_hand in self._books:
+        for book in self._books:
             for op_type in raisable(book):
                 rule = book.find(op_type, element_type)
                 # A rule inherited from another book is one form, not two.
@@ -85,20 +80,20 @@ class Expansions:
                     continue
                 seen.add(id(rule))
                 if rule.operators & _UNCHANGING <= set(present):
-                    yield book, rule, by_hand
+                    yield book, rule
 
 
 _FORMS: WeakKeyDictionary[RuleBook, dict[Hashable, tuple[Form, ...]]] = WeakKeyDictionary()
 """Cache of forms per book."""
 
 
-def _forms(opset: int, book: RuleBook, rule: Rule, manner: Manner, by_hand: bool) -> tuple[Form, ...]:
+def _forms(opset: int, book: RuleBook, rule: Rule, manner: Manner) -> tuple[Form, ...]:
     cached = _FORMS.setdefault(book, {})
-    key = opset, rule.name, manner, by_hand
+    key = opset, rule.name, manner
     if key not in cached:
-        node = _reduction(rule, manner, opset, by_hand)
+        node = _reduction(rule, manner, opset)
         form = None if node is None else _form(book, rule, node, opset, manner.element_type)
-        cached[key] = () if form is None else (replace(form, is_careless=by_hand),)
+        cached[key] = () if form is None else (form,)
     return cached[key]
 
 
@@ -108,11 +103,8 @@ def raisable(book: RuleBook) -> tuple[str, ...]:
     return tuple(name for name in book.operators if name.startswith("Reduce"))
 
 
-def _reduction(rule: Rule, manner: Manner, opset: int, by_hand: bool) -> NodeProto | None:
+def _reduction(rule: Rule, manner: Manner, opset: int) -> NodeProto | None:
     """The node that is expanded; None if there is none of this manner."""
-    attributes = {attribute.name: attribute.i for attribute in rule.function.attribute_proto}
-    if attributes.get("keepdims", manner.keepdims) != manner.keepdims or (by_hand and manner.noop):
-        return None
     node = helper.make_node(rule.function.name, ["data"], [_RESULT], keepdims=manner.keepdims)
     if opset >= AXES_ARE_INPUT:
         node.attribute.append(helper.make_attribute("noop_with_empty_axes", manner.noop))
@@ -126,14 +118,11 @@ def _reduction(rule: Rule, manner: Manner, opset: int, by_hand: bool) -> NodePro
 
 def _form(book: RuleBook, rule: Rule, node: NodeProto, opset: int, element_type: int) -> Form | None:
     """The expansion of a node as a form; None if it cannot be expanded or leaves nothing to recognize."""
-    definition = schema(node.op_type, opset)
-    if definition is None or f"tensor({element_type_name(element_type)})" not in definition.inputs[0].types:
-        return None
     try:
         expanded = legalize(
             _model_of(node, opset, element_type),
             Target(None, frozenset({node.op_type})),
-            rules=_with_count(book, rule, element_type),
+            rules=book,
             ir_version="keep",
         ).model.graph
     except (ConversionError, RuleError):
@@ -147,7 +136,7 @@ def _form(book: RuleBook, rule: Rule, node: NodeProto, opset: int, element_type:
         values[each.output[0]] = _application(each, values, constants, axes, opset)
     attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
     inputs = tuple(name for name in node.input if name != AXES)
-    return Form(node.op_type, rule.name, inputs, values[_RESULT], attributes, element_type=element_type)
+    return Form(node.op_type, rule.name, inputs, values[_RESULT], attributes, element_types=frozenset({element_type}))
 
 
 def _model_of(node: NodeProto, opset: int, element_type: int) -> ModelProto:
@@ -159,17 +148,6 @@ def _model_of(node: NodeProto, opset: int, element_type: int) -> ModelProto:
     model = ModelProto(ir_version=10, graph=graph)
     model.opset_import.add(version=opset)
     return model
-
-
-def _with_count(book: RuleBook, rule: Rule, element_type: int) -> RuleBook:
-    """The book to expand with; if the rule uses the number of summed elements, a copy with a placeholder for it."""
-    if _COUNT not in rule.function.attribute:
-        return book
-    function = deepcopy(rule.function)
-    function.attribute.remove(_COUNT)
-    value = helper.make_tensor(_COUNT, element_type, (), [_NUMBER])
-    function.attribute_proto.append(helper.make_attribute(_COUNT, value))
-    return RuleBook(book.name, functions=[function], trusted=True, helpers=rule.helpers)
 
 
 # Expanded nodes as an expression
@@ -206,7 +184,5 @@ def _application(
 
 
 def _constant(value: Array, *, is_exponent: bool) -> Expression:
-    """A constant as an expression: a variable for the placeholder, an exponent of any type, or the exact value."""
-    if value.size == 1 and float(value.reshape(-1)[0]) == _NUMBER:
-        return Variable(_COUNT)
+    """A constant as an expression: an exponent of any type, or the exact value."""
     return Literal(float(value.reshape(-1)[0])) if value.size == 1 and is_exponent else Exact(value)

@@ -17,7 +17,8 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, helper, numpy_helper
 
 from reducelower.model.numbers import Array, value_key
-from reducelower.rulebook.book import load_composites
+from reducelower.rulebook.bindings import claim_of
+from reducelower.rulebook.book import load_forms
 from reducelower.rulebook.reading import Helpers, Source
 
 __all__ = [
@@ -34,7 +35,7 @@ __all__ = [
     "Variable",
     "forms_of",
     "is_near",
-    "known_composites",
+    "written_operators",
 ]
 
 AXES = "axes"
@@ -163,8 +164,7 @@ class Form:
         inputs: its inputs; the first is the operator's.
         attributes: attributes of the operator that the form implies, by name.
         why_not: why this only looks like the operator; empty if it is the operator.
-        element_type: that of the data and the result, if the form is of a Reduce operator.
-        is_careless: whether the form may fail for unusual axes.
+        element_types: those of the data that it is for; None for all.
     """
 
     op_type: str
@@ -173,8 +173,7 @@ class Form:
     result: Expression
     attributes: Mapping[str, Any]
     why_not: str = ""
-    element_type: int = 0
-    is_careless: bool = False
+    element_types: frozenset[int] | None = None
 
     @cached_property
     def ends(self) -> frozenset[str]:
@@ -199,16 +198,16 @@ class Form:
 
 
 @cache
-def known_composites() -> tuple[str, ...]:
+def written_operators() -> tuple[str, ...]:
     """The operators with forms here."""
-    return tuple(sorted({name for book in load_composites() for name in book.operators}))
+    return tuple(sorted({name for book in load_forms() for name in book.operators}))
 
 
 @cache
 def forms_of(op_type: str) -> tuple[Form, ...]:
     """The forms of an operator; look-alikes come last."""
     forms = []
-    for book in load_composites():
+    for book in load_forms():
         sources, helpers = book.written(op_type)
         forms += [_form(source, helpers, book.name) for source in sources]
     return tuple(sorted(forms, key=lambda form: bool(form.why_not)))
@@ -228,6 +227,7 @@ def _form(source: Source, helpers: Helpers, book: str) -> Form:
         values[function.output[0]],
         {attribute.name: attribute.i for attribute in function.attribute_proto},
         function.doc_string if is_lookalike else "",
+        claim_of(source).types,
     )
 
 

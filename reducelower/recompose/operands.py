@@ -119,33 +119,35 @@ def _stripped(shape: Sequence[int | None]) -> tuple[int | None, ...]:
 def reduction(place: Place) -> list[NodeProto]:
     """The node that replaces a form of a Reduce operator."""
     form, axes, graph = place.form, place.match.axes, place.graph
-    has_types = {*map(graph.element_type, (place.data, place.output))} == {form.element_type}
-    has_axes = axes is None or axes.stated or (place.opset >= AXES_ARE_INPUT and not form.is_careless)
+    element_type = graph.element_type(place.data)
+    has_types = element_type in (form.element_types or ()) and element_type == graph.element_type(place.output)
+    has_axes = axes is None or axes.stated is not None or place.opset >= AXES_ARE_INPUT
     count = graph.constant(place.values.get("count"))
     dimensions = max(place.match.most_dimensions, 0 if count is None else count.ndim)
-    if not (has_types and has_axes and _is_within(place, dimensions)):
+    attributes = {**place.match.attributes, **form.attributes}
+    is_within = _is_within(place, dimensions, attributes["keepdims"])
+    if place.match.doubts or not (has_types and has_axes and is_within):
         raise NotItError("it differs from the operator")
     if "count" in place.values:
         check_number(place, place.values["count"], inverse=False)
     node = NodeProto(op_type=form.op_type, input=[place.data], output=[place.output])
-    if axes is not None and place.opset >= AXES_ARE_INPUT:
-        assert axes.value is not None
+    if axes is not None and axes.value and place.opset >= AXES_ARE_INPUT:
         node.input.append(axes.value)
-    elif axes is not None:
+    elif axes is not None and axes.stated:
         node.attribute.append(helper.make_attribute("axes", axes.stated))
-    for name, value in form.attributes.items():
+    for name, value in attributes.items():
         if name != "axes" and (value or name != "noop_with_empty_axes"):
             node.attribute.append(helper.make_attribute(name, value))
     return [node]
 
 
-def _is_within(place: Place, dimensions: int) -> bool:
+def _is_within(place: Place, dimensions: int, keepdims: int) -> bool:
     """Whether a constant of one element keeps the rank of the operator's result."""
     if not dimensions:
         return True
     graph = place.graph
     rank = graph.rank(place.data) or 0
-    if not place.form.attributes.get("keepdims", 1):
+    if not keepdims:
         rank -= len(place.axes)
     # If the result has a higher rank than the constant, that rank does not come from the constant.
     return dimensions <= rank or dimensions < (graph.rank(place.output) or 0)

@@ -46,11 +46,12 @@ class Raiser:
         self.nodes += len(nodes)
         removed: set[int] = set()
         manners, present = _manners(surroundings, scope), frozenset(surroundings.op_types)
-        may_normalize = bool(manners) or not _SIGNS.isdisjoint(present)
-        reductions = tuple(self._expansions.forms(scope.opset, manners, present))
-        by_hand = tuple(self._by_hand if may_normalize else ())
-        search = Search(surroundings, (*by_hand, *reductions))
-        for forms in (by_hand, reductions):
+        by_hand = self._by_hand if manners or not _SIGNS.isdisjoint(present) else ()
+        composites = [form for form in by_hand if form.is_reported]
+        reductions = [*self._expansions.forms(scope.opset, manners, present)]
+        reductions += [form for form in by_hand if not form.is_reported]
+        search = Search(surroundings, (*composites, *reductions))
+        for forms in (composites, reductions):
             operators, left = compose(scope, surroundings, forms, search, removed)
             self.left += left
             for composed in operators:

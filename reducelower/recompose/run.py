@@ -27,9 +27,8 @@ from reducelower.options import Book, Settings, Target
 from reducelower.plan import Plan
 from reducelower.recompose.composing import Left
 from reducelower.recompose.expansions import Expansions, raisable
-from reducelower.recompose.expressions import Form, forms_of, known_composites
+from reducelower.recompose.expressions import Form, forms_of, written_operators
 from reducelower.recompose.raiser import Raiser
-from reducelower.rulebook.book import load_forms
 from reducelower.rulebook.rules import SHIPPED, Rules
 
 __all__ = ["BOOKS", "known_operators", "raise_reductions", "raise_with_plan"]
@@ -128,7 +127,7 @@ def _raised(
     if calling is not None:
         inline(result)  # as verification does, which finds the sites by their positions
     before = skeleton(result, LARGEST_CONSTANT)
-    written = [form for name in known_composites() if name in chosen for form in forms_of(name)]
+    written = [form for name in written_operators() if name in chosen for form in forms_of(name)]
     one_pass = partial(_one_pass, result, settings, unchanged, Expansions(chosen, books), written)
     plan, left = one_pass(before)
     is_settled = not plan.sites
@@ -185,8 +184,7 @@ def _unchanged_plan(model: ModelProto) -> Plan:
 
 def known_operators(rules: Iterable[Book] = BOOKS) -> Collection[str]:
     """The operators with forms."""
-    books = [*(Rules(book).book for book in rules), *load_forms()]
-    return set(known_composites()).union(*map(raisable, books))
+    return set(written_operators()).union(*(raisable(Rules(book).book) for book in rules))
 
 
 def _sentences(left: Iterable[Left]) -> Iterator[str]:

@@ -184,6 +184,8 @@ class Search:
                     if reduced is None:
                         return None
                     state = reduced
+                elif state.attributes.get(value.name, stated.get(name)) != stated.get(name):
+                    return None
                 else:
                     state = state._replace(attributes={**state.attributes, value.name: stated.get(name)})
             elif stated.get(name) != value:

@@ -26,7 +26,7 @@ from reducelower.rulebook.reading import (
 )
 from reducelower.rulebook.validation import check_boundaries, validate
 
-__all__ = ["Rule", "RuleBook", "load_composites", "load_forms"]
+__all__ = ["Rule", "RuleBook", "load_forms"]
 
 
 class Rule(Written):
@@ -183,21 +183,14 @@ class RuleBook:
 
 @cache
 def load_forms() -> tuple[RuleBook, ...]:
-    """The folders of `rules/forms`: forms written by people, which are recomposed but never expanded to."""
-    folders = sorted(path for path in (home() / "forms").iterdir() if path.is_dir() and path.name not in _COMPOSITES)
-    return tuple(RuleBook(f"forms/{path.name}", path, trusted=True) for path in folders)
+    """The forms that people write by hand, which are recomposed but never expanded to, and what only looks like them.
 
-
-_COMPOSITES = ("composites", "lookalikes")
-"""Folders of `rules/forms` for normalizations and activations, and for look-alikes."""
-
-
-@cache
-def load_composites() -> tuple[RuleBook, ...]:
-    """The forms of normalizations and activations, and of look-alikes; they share helpers."""
+    They share helpers.
+    """
     folder = home() / "forms"
-    helpers = Folder(folder / _COMPOSITES[0], {}).helpers
-    return tuple(RuleBook(f"forms/{name}", folder / name, trusted=True, helpers=helpers) for name in _COMPOSITES)
+    helpers = Folder(folder / "composites", {}).helpers
+    names = ("composites", "lookalikes")
+    return tuple(RuleBook(f"forms/{name}", folder / name, trusted=True, helpers=helpers) for name in names)
 
 
 @cache
