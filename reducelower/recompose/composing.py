@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from onnx import NodeProto, numpy_helper
 
@@ -125,59 +123,33 @@ def _places(forms: Sequence[Form], search: Search, graph: Surroundings, last: in
     return sorted(places, key=lambda place: len(place.match.nodes), reverse=True)
 
 
-class _Reads:
-    """How often each value is read, by nodes to be removed and by new nodes."""
-
-    def __init__(self, accepted: Sequence[Composed], graph: Surroundings) -> None:
-        self._graph = graph
-        self._removed = Counter(chain.from_iterable(composed.region for composed in accepted))
-        self._by_removed = Counter(chain.from_iterable(map(graph.reads_of, self._removed)))
-        self._by_new = Counter(chain.from_iterable(composed.reads for composed in accepted))
-
-    def keep(self, nodes: Collection[int]) -> None:
-        """Keep nodes that one composed operator would remove."""
-        self._removed.subtract(nodes)
-        for index in nodes:
-            if not self._removed[index]:
-                self._by_removed.subtract(self._graph.reads_of(index))
-
-    def give_up(self, composed: Composed) -> None:
-        """Keep all nodes of an operator, and leave the new ones out."""
-        self._by_new -= Counter(composed.reads)
-        self.keep(composed.region)
-
-    def read_elsewhere(self, composed: Composed) -> frozenset[int]:
-        """Positions of the region's nodes whose outputs remaining nodes, new nodes or the graph read."""
-        graph = self._graph
-        return frozenset(
-            index
-            for index in composed.region
-            if index != composed.last
-            for name in graph.outputs[index]
-            if name in graph.named or name in self._by_new or graph.reads.get(name, 0) > self._by_removed.get(name, 0)
-        )
-
-
 def _settle(accepted: Sequence[Composed], graph: Surroundings) -> tuple[list[Composed], list[tuple[Composed, str]]]:
     """Give up operators with an inner value that something else reads, but keep nodes that only pass on a value."""
-    reads, settled = _Reads(accepted, graph), list(accepted)
+    settled = list(accepted)
     given_up: list[tuple[Composed, str]] = []
     is_settled = False
     while not is_settled:  # what is kept or given up reads values that others compute on the way
         is_settled = True
+        read = _read_afterwards(settled, graph)
         for composed in list(settled):
-            read = reads.read_elsewhere(composed)
-            kept = frozenset(index for index in read if _may_stay(index, composed, graph))
-            is_settled &= not read
-            if kept == read:
+            inner = composed.region - {composed.last}
+            outer = {index for index in inner if not read.isdisjoint(graph.outputs[index])}
+            kept = frozenset(index for index in outer if _may_stay(index, composed, graph))
+            is_settled &= not outer
+            if kept == outer:
                 composed.region -= kept
-                reads.keep(kept)
             else:
-                name = graph.nodes[min(read - kept)].output[0]
+                name = graph.nodes[min(outer - kept)].output[0]
                 given_up.append((composed, f"{name!r}, which it computes on the way, is read elsewhere"))
                 settled.remove(composed)
-                reads.give_up(composed)
     return settled, given_up
+
+
+def _read_afterwards(settled: Sequence[Composed], graph: Surroundings) -> set[str]:
+    """What is read once some operators are composed: by the nodes that stay, by new ones and by the graph."""
+    removed = frozenset().union(*(composed.region for composed in settled))
+    stay = (index for index in range(len(graph.nodes)) if index not in removed)
+    return graph.named.union(*map(graph.reads_of, stay), *(composed.reads for composed in settled))
 
 
 def _may_stay(index: int, composed: Composed, graph: Surroundings) -> bool:

@@ -54,7 +54,7 @@ def refuse_double(place: Place) -> None:
     widened = kind == TensorProto.FLOAT and any(
         place.graph.element_type(value) == TensorProto.DOUBLE
         for value in sorted(place.match.nodes)
-        if (made := place.graph.made(value)) is not None and made[0].op_type == "Cast"
+        if (made := place.graph.made(value)) is not None and made.op_type == "Cast"
     )
     if kind == TensorProto.DOUBLE or widened:
         raise NotItError("it is computed in double, and the operator's stash_type has no double")

@@ -85,10 +85,11 @@ def _manners(surroundings: Surroundings, scope: GraphScope) -> set[Manner]:
     element_types: set[int | None] = set()
     manners: set[tuple[int, int, bool]] = set()
     for index, op_type in enumerate(surroundings.op_types):
-        if op_type.startswith(("Reduce", "Cast")):
-            element_types.update(map(scope.element_type, surroundings.nodes[index].output))
-            if op_type.startswith("Reduce"):
-                attributes = surroundings.kind(index).attributes
-                has_axes = bool(attributes.get("axes")) or len(surroundings.inputs[index]) > 1
+        for name in surroundings.outputs[index] if op_type.startswith(("Reduce", "Cast")) else ():
+            element_types.add(scope.element_type(name))
+            made = surroundings.made(name)
+            if made is not None and made.op_type.startswith("Reduce"):
+                attributes = made.attributes
+                has_axes = bool(attributes.get("axes")) or len(made.operands) > 1
                 manners.add((attributes.get("keepdims", 1), attributes.get("noop_with_empty_axes", 0), has_axes))
     return {Manner(element_type, *manner) for element_type in element_types if element_type for manner in manners}

@@ -20,7 +20,7 @@ from reducelower.recompose.expressions import (
     Variable,
 )
 from reducelower.recompose.outlines import Outlines
-from reducelower.recompose.surroundings import Kind, Surroundings
+from reducelower.recompose.surroundings import Made, Surroundings
 
 __all__ = ["Axes", "Match", "Search"]
 
@@ -126,24 +126,24 @@ class Search:
         made = self._graph.made(value)
         if made is None:
             return
-        kind, operands = made
-        is_meant = pattern.is_exact and pattern.op_type == kind.op_type
-        if not is_meant and self._passes_on(kind, operands):
+        operands = made.operands
+        is_meant = pattern.is_exact and pattern.op_type == made.op_type
+        if not is_meant and self._passes_on(made):
             yield from self._value(pattern, operands[0], state._replace(nodes=state.nodes | {value}))
             return
-        if kind.op_type != pattern.op_type:
+        if made.op_type != pattern.op_type:
             return
-        extended = self._attributes(pattern, kind, operands, state)
+        extended = self._attributes(pattern, made, state)
         if extended is None:
             return
         extended = extended._replace(nodes=extended.nodes | {value}, seen={**extended.seen, id(pattern): value})
         expected = pattern.operands
         if pattern.takes_axes:
-            reduced = self._reduced(pattern, kind, operands, extended)
+            reduced = self._reduced(pattern, made, extended)
             if reduced is None:
                 return
             extended, expected, operands = reduced, expected[:-1], operands[:1]
-        elif kind.op_type in _OVER_SPACE:
+        elif made.op_type in _OVER_SPACE:
             axes = Axes(tuple(range(2, self._graph.rank(operands[0]) or 0)), operands[0], None)
             reduced = self._agreed(extended, axes, is_exact=pattern.is_exact) if axes.stated else None
             if reduced is None:
@@ -151,7 +151,7 @@ class Search:
             extended = reduced
         if len(operands) != len(expected):
             return
-        for order in _orders(kind, operands):
+        for order in _orders(made.op_type, operands):
             yield from self._operands(expected, order, extended)
 
     def _listed(self, value: str) -> tuple[int, ...] | None:
@@ -166,21 +166,21 @@ class Search:
         for first in self._value(pattern[0], values[0], state):
             yield from self._operands(pattern[1:], values[1:], first)
 
-    def _passes_on(self, kind: Kind, operands: Sequence[str]) -> bool:
+    def _passes_on(self, made: Made) -> bool:
         """Whether a node returns its input: Identity, or a Cast to the input's own type."""
-        if kind.op_type == "Cast":
-            return self._graph.element_type(operands[0]) == kind.attributes.get("to")
-        return kind.op_type == "Identity"
+        if made.op_type == "Cast":
+            return self._graph.element_type(made.operands[0]) == made.attributes.get("to")
+        return made.op_type == "Identity"
 
-    def _attributes(self, pattern: Application, kind: Kind, operands: Sequence[str], state: Match) -> Match | None:
+    def _attributes(self, pattern: Application, made: Made, state: Match) -> Match | None:
         """The match extended by a node's attributes; None if they differ from the form's."""
-        stated = kind.attributes
+        stated = made.attributes
         if pattern.is_exact and not stated.keys() <= pattern.attributes.keys():
             return None
         for name, value in pattern.attributes.items():
             if isinstance(value, Variable):
                 if value.name == AXES:
-                    reduced = self._reduced(pattern, kind, operands[:1], state)
+                    reduced = self._reduced(pattern, made._replace(operands=made.operands[:1]), state)
                     if reduced is None:
                         return None
                     state = reduced
@@ -191,12 +191,12 @@ class Search:
             elif stated.get(name) != value:
                 if name != "keepdims" or pattern.is_exact:
                     return None
-                state = state._replace(doubts=(*state.doubts, f"its {kind.op_type} drops the axes it reduces"))
+                state = state._replace(doubts=(*state.doubts, f"its {made.op_type} drops the axes it reduces"))
         return state
 
-    def _reduced(self, pattern: Application, kind: Kind, operands: Sequence[str], state: Match) -> Match | None:
+    def _reduced(self, pattern: Application, made: Made, state: Match) -> Match | None:
         """The match extended by a node's axes; None if the form does not allow them."""
-        attributes = kind.attributes
+        attributes, operands = made.attributes, made.operands
         is_input = len(operands) > 1 and operands[1] != ""
         stated = self._listed(operands[1]) if is_input else tuple(attributes.get("axes", ()))
         if pattern.is_exact:
@@ -218,8 +218,8 @@ class Search:
         return None if is_exact else state._replace(doubts=(*state.doubts, "its reductions go over different axes"))
 
 
-def _orders(kind: Kind, operands: Sequence[str]) -> Iterable[Sequence[str]]:
+def _orders(op_type: str, operands: Sequence[str]) -> Iterable[Sequence[str]]:
     """The orders in which operands may be taken."""
-    if kind.op_type in COMMUTATIVE and len(operands) == 2 and operands[0] != operands[1]:
+    if op_type in COMMUTATIVE and len(operands) == 2 and operands[0] != operands[1]:
         return permutations(operands)
     return [operands]

@@ -1,13 +1,12 @@
-"""The nodes of one graph: their producers, readers and kinds, and what is known about values."""
+"""The nodes of one graph: their producers and readers, and what is known about values."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from onnx import NodeProto, helper
 
@@ -16,12 +15,11 @@ from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS, default_attributes
 from reducelower.scope.graph import GraphScope
 
-__all__ = ["Kind", "Surroundings", "attributes_of"]
+__all__ = ["Made", "Surroundings", "attributes_of"]
 
 
-@dataclass(frozen=True, eq=False)
-class Kind:
-    """A node without its inputs.
+class Made(NamedTuple):
+    """How a node computes its value.
 
     The operator is empty if no form can have the node, because of another domain, several outputs, or an attribute that
     depends on the function call. Attributes include schema defaults.
@@ -29,9 +27,7 @@ class Kind:
 
     op_type: str
     attributes: Mapping[str, Any]
-
-
-_NO_KIND = Kind("", {})
+    operands: Sequence[str]
 
 
 class Surroundings:
@@ -62,7 +58,7 @@ class Surroundings:
             self.reads.subtract(self.inputs[index])
         self.named = set(read_outside_nodes(scope.edited))
         self.element_type, self.shape = scope.element_type, scope.shape
-        self._kinds: list[Kind | None] = [None] * len(self.nodes)
+        self._made: dict[str, Made] = {}
 
     def reads_of(self, index: int) -> Sequence[str]:
         """The names that a node and its subgraphs read."""
@@ -74,17 +70,20 @@ class Surroundings:
         read = Counter(chain.from_iterable(map(self.reads_of, region)))
         return all(name not in self.named and self.reads[name] == read[name] for name in names)
 
-    def kind(self, index: int) -> Kind:
-        """The kind of a node."""
-        kind = self._kinds[index]
-        if kind is None:
-            kind = self._kinds[index] = _kind_of(self.nodes[index], self._scope.opset)
-        return kind
-
-    def made(self, name: str) -> tuple[Kind, Sequence[str]] | None:
-        """The kind of node that computes a value, and its inputs; None if no node of this graph does."""
-        index = self.producers.get(name)
-        return None if index is None else (self.kind(index), self.inputs[index])
+    def made(self, name: str) -> Made | None:
+        """How a value is computed; None if no node of this graph does."""
+        if name not in self._made:
+            index = self.producers.get(name)
+            if index is None:
+                return None
+            node = self.nodes[index]
+            is_plain = node.domain in DEFAULT_DOMAINS and len(node.output) == 1
+            if not is_plain or any(attribute.ref_attr_name for attribute in node.attribute):
+                self._made[name] = Made("", {}, self.inputs[index])
+            else:
+                attributes = attributes_of(node, self._scope.opset)
+                self._made[name] = Made(node.op_type, attributes, self.inputs[index])
+        return self._made[name]
 
     def constant_number(self, name: str) -> int:
         """The number of a constant's value (see `GraphScope`); 0 if it depends on model inputs or cannot be read."""
@@ -119,13 +118,6 @@ def _without_absent_ends(names: list[str]) -> list[str]:
     while names and not names[-1]:
         names.pop()
     return names
-
-
-def _kind_of(node: NodeProto, opset: int) -> Kind:
-    is_plain = node.domain in DEFAULT_DOMAINS and len(node.output) == 1
-    if not is_plain or any(attribute.ref_attr_name for attribute in node.attribute):
-        return _NO_KIND
-    return Kind(node.op_type, attributes_of(node, opset))
 
 
 def attributes_of(node: NodeProto, opset: int) -> dict[str, Any]:
