@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-
-from onnx import NodeProto, numpy_helper
 
 from reducelower.recompose.composites import TooOldError, replacement
 from reducelower.recompose.expressions import PASSING_ON, Form
@@ -15,7 +13,7 @@ from reducelower.recompose.search import Search
 from reducelower.recompose.surroundings import Surroundings
 from reducelower.scope.graph import GraphScope
 
-__all__ = ["Composed", "Left", "compose"]
+__all__ = ["Left", "compose"]
 
 
 @dataclass(frozen=True)
@@ -29,60 +27,23 @@ class Left:
     by_opset: bool = False
 
 
-@dataclass(eq=False, slots=True)
-class Composed:
-    """Nodes that become one operator; positions are those in the graph.
-
-    Attributes:
-        last: the node that computes the result.
-        form_nodes: all nodes of the form, including those that other nodes still need.
-        nodes: what replaces them; values and constants that it adds are in blanks.
-        region: the nodes to remove; it shrinks as other consumers are found.
-    """
-
-    place: Place
-    last: int
-    form_nodes: frozenset[int]
-    nodes: list[NodeProto]
-    region: frozenset[int]
-
-    @property
-    def reads(self) -> Iterator[str]:
-        """The existing values that the new nodes read."""
-        added = {*self.place.constants, *self.place.between}
-        return (name for node in self.nodes for name in node.input if name not in added)
-
-    def settle(self, scope: GraphScope) -> list[NodeProto]:
-        """The new nodes; this adds their constants and names their values."""
-        names = {
-            called: scope.ground.names.fresh(self.place.output, tail) for called, tail in self.place.between.items()
-        }
-        for called, (constant, tail) in self.place.constants.items():
-            names[called] = scope.add_constant(constant, numpy_helper.from_array(constant), tail)
-        for node in self.nodes:
-            node.name = names.get(node.name, "")
-            node.input[:] = [names.get(called, called) for called in node.input]
-            node.output[:] = [names.get(called, called) for called in node.output]
-        return self.nodes
-
-
 def compose(
     scope: GraphScope, graph: Surroundings, forms: Sequence[Form], search: Search, removed: Collection[int] = ()
-) -> tuple[list[Composed], list[Left]]:
+) -> tuple[list[Place], list[Left]]:
     """Find the operators that some forms spell out in one graph.
 
     Of overlapping matches the largest is taken, starting from the results. A match is not taken if something outside
     reads one of its inner values, unless that reader is removed as well.
     """
-    accepted: list[Composed] = []
+    accepted: list[Place] = []
     refused: list[tuple[frozenset[int], Left]] = []
     covered = set(removed)
     blocked: set[int] = set()
     ends: set[int] = set()
 
-    def left(last: int, form: Form, why: str, *, by_opset: bool = False) -> Left:
-        node = graph.nodes[last]
-        return Left(form.op_type, node.name or f"{node.op_type}#{last}", scope.path, why, by_opset)
+    def left(place: Place, why: str, *, by_opset: bool = False) -> Left:
+        node = graph.nodes[place.last]
+        return Left(place.form.op_type, node.name or f"{node.op_type}#{place.last}", scope.path, why, by_opset)
 
     by_end: dict[str, list[Form]] = {}
     for form in forms:
@@ -92,26 +53,26 @@ def compose(
         if last in covered or last in blocked:
             continue
         for place in _places(by_end[graph.op_types[last]], search, graph, last, scope.opset):
-            region = frozenset(map(graph.producers.__getitem__, place.match.nodes))
+            region = place.region
             if not region.isdisjoint(removed) or not (place.form.is_reported or graph.is_inside(region, last)):
                 continue
             try:
-                nodes = replacement(place)
+                place.nodes = replacement(place)
             except NotItError as reason:
                 if place.form.is_reported:
                     by_opset = isinstance(reason, TooOldError)
-                    refused.append((region, left(last, place.form, str(reason), by_opset=by_opset)))
+                    refused.append((region, left(place, str(reason), by_opset=by_opset)))
                 if isinstance(reason, WrongVectorError):
                     blocked |= region
                 continue
             if region.isdisjoint(ends):
-                accepted.append(Composed(place, last, region, nodes, region))
+                accepted.append(place)
                 ends.add(last)
                 covered |= region
             break
     settled, given_up = _settle(accepted, graph)
-    refused += [(composed.region, left(composed.last, composed.place.form, why)) for composed, why in given_up]
-    return settled, _reported(refused, {index for composed in settled for index in composed.region})
+    refused += [(place.region, left(place, why)) for place, why in given_up]
+    return settled, _reported(refused, {index for place in settled for index in place.region})
 
 
 def _places(forms: Sequence[Form], search: Search, graph: Surroundings, last: int, opset: int) -> list[Place]:
@@ -119,43 +80,43 @@ def _places(forms: Sequence[Form], search: Search, graph: Surroundings, last: in
     output = graph.outputs[last][0]
     possible = [form for form in forms if search.may_match(form.result, output)]
     found = ((form, match) for form in possible for match in search.matches(form, output))
-    places = [Place(form, match, output, graph, opset) for form, match in found]
+    places = [Place(form, match, last, graph, opset) for form, match in found]
     return sorted(places, key=lambda place: len(place.match.nodes), reverse=True)
 
 
-def _settle(accepted: Sequence[Composed], graph: Surroundings) -> tuple[list[Composed], list[tuple[Composed, str]]]:
+def _settle(accepted: Sequence[Place], graph: Surroundings) -> tuple[list[Place], list[tuple[Place, str]]]:
     """Give up operators with an inner value that something else reads, but keep nodes that only pass on a value."""
     settled = list(accepted)
-    given_up: list[tuple[Composed, str]] = []
+    given_up: list[tuple[Place, str]] = []
     is_settled = False
     while not is_settled:  # what is kept or given up reads values that others compute on the way
         is_settled = True
         read = _read_afterwards(settled, graph)
-        for composed in list(settled):
-            inner = composed.region - {composed.last}
+        for place in list(settled):
+            inner = place.region - {place.last}
             outer = {index for index in inner if not read.isdisjoint(graph.outputs[index])}
-            kept = frozenset(index for index in outer if _may_stay(index, composed, graph))
+            kept = frozenset(index for index in outer if _may_stay(index, place, graph))
             is_settled &= not outer
             if kept == outer:
-                composed.region -= kept
+                place.region -= kept
             else:
                 name = graph.nodes[min(outer - kept)].output[0]
-                given_up.append((composed, f"{name!r}, which it computes on the way, is read elsewhere"))
-                settled.remove(composed)
+                given_up.append((place, f"{name!r}, which it computes on the way, is read elsewhere"))
+                settled.remove(place)
     return settled, given_up
 
 
-def _read_afterwards(settled: Sequence[Composed], graph: Surroundings) -> set[str]:
+def _read_afterwards(settled: Sequence[Place], graph: Surroundings) -> set[str]:
     """What is read once some operators are composed: by the nodes that stay, by new ones and by the graph."""
-    removed = frozenset().union(*(composed.region for composed in settled))
+    removed = frozenset().union(*(place.region for place in settled))
     stay = (index for index in range(len(graph.nodes)) if index not in removed)
-    return graph.named.union(*map(graph.reads_of, stay), *(composed.reads for composed in settled))
+    return graph.named.union(*map(graph.reads_of, stay), *(place.reads for place in settled))
 
 
-def _may_stay(index: int, composed: Composed, graph: Surroundings) -> bool:
+def _may_stay(index: int, place: Place, graph: Surroundings) -> bool:
     """Whether a node of a region only passes on a value from outside."""
     node = graph.nodes[index]
-    return node.op_type in PASSING_ON and graph.producers.get(node.input[0]) not in composed.region
+    return node.op_type in PASSING_ON and graph.producers.get(node.input[0]) not in place.region
 
 
 def _reported(refused: Sequence[tuple[frozenset[int], Left]], removed: set[int]) -> list[Left]:

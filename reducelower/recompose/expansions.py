@@ -6,10 +6,9 @@ expansion gives the form for all axes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from weakref import WeakKeyDictionary
+from functools import lru_cache
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
@@ -29,7 +28,7 @@ from reducelower.recompose.expressions import (
     Variable,
 )
 from reducelower.recompose.surroundings import attributes_of
-from reducelower.rulebook import Rule, RuleBook, RuleError, load_book
+from reducelower.rulebook import RuleBook, RuleError, load_book
 
 __all__ = ["Expansions", "Manner", "raisable"]
 
@@ -37,6 +36,9 @@ _RESULT = "result"
 
 _SOME_AXES = (7,)
 """Placeholder for the axes."""
+
+_MOST_FORMS = 4096
+"""The most forms that are kept."""
 
 _UNCHANGING = frozenset({"Abs", "Exp", "Floor", "Log", "Reshape", "Sqrt"})
 """Operators that never change across opset versions: if a rule's body has one, its expansion has it too."""
@@ -66,11 +68,13 @@ class Expansions:
     def forms(self, opset: int, manners: Collection[Manner], present: Collection[str]) -> Iterator[Form]:
         """The forms for these manners, given the operators in the graph."""
         for manner in sorted(manners, key=repr):
-            for book, rule in self._rules(manner.element_type, present):
-                yield from _forms(opset, book, rule, manner)
+            for book, op_type in self._rules(manner.element_type, present):
+                form = _form(book, op_type, manner, opset)
+                if form is not None:
+                    yield form
 
-    def _rules(self, element_type: int, present: Collection[str]) -> Iterator[tuple[RuleBook, Rule]]:
-        """The rules to look for, each with its book."""
+    def _rules(self, element_type: int, present: Collection[str]) -> Iterator[tuple[RuleBook, str]]:
+        """The rules to look for: each book, and the operator."""
         seen: set[int] = set()
         for book in self._books:
             for op_type in raisable(book):
@@ -80,32 +84,17 @@ class Expansions:
                     continue
                 seen.add(id(rule))
                 if rule.operators & _UNCHANGING <= set(present):
-                    yield book, rule
+                    yield book, op_type
 
 
-_FORMS: WeakKeyDictionary[RuleBook, dict[Hashable, tuple[Form, ...]]] = WeakKeyDictionary()
-"""Cache of forms per book."""
-
-
-def _forms(opset: int, book: RuleBook, rule: Rule, manner: Manner) -> tuple[Form, ...]:
-    cached = _FORMS.setdefault(book, {})
-    key = opset, rule.name, manner
-    if key not in cached:
-        node = _reduction(rule, manner, opset)
-        form = None if node is None else _form(book, rule, node, opset, manner.element_type)
-        cached[key] = () if form is None else (form,)
-    return cached[key]
-
-
-@cache
 def raisable(book: RuleBook) -> tuple[str, ...]:
     """The operators that can be recomposed from a book's bodies."""
     return tuple(name for name in book.operators if name.startswith("Reduce"))
 
 
-def _reduction(rule: Rule, manner: Manner, opset: int) -> NodeProto | None:
+def _reduction(op_type: str, manner: Manner, opset: int) -> NodeProto | None:
     """The node that is expanded; None if there is none of this manner."""
-    node = helper.make_node(rule.function.name, ["data"], [_RESULT], keepdims=manner.keepdims)
+    node = helper.make_node(op_type, ["data"], [_RESULT], keepdims=manner.keepdims)
     if opset >= AXES_ARE_INPUT:
         node.attribute.append(helper.make_attribute("noop_with_empty_axes", manner.noop))
         node.input.extend([AXES] if manner.has_axes else [])
@@ -116,12 +105,16 @@ def _reduction(rule: Rule, manner: Manner, opset: int) -> NodeProto | None:
     return node
 
 
-def _form(book: RuleBook, rule: Rule, node: NodeProto, opset: int, element_type: int) -> Form | None:
+@lru_cache(_MOST_FORMS)
+def _form(book: RuleBook, op_type: str, manner: Manner, opset: int) -> Form | None:
     """The expansion of a node as a form; None if it cannot be expanded or leaves nothing to recognize."""
+    node, rule = _reduction(op_type, manner, opset), book.find(op_type, manner.element_type)
+    if node is None or rule is None:
+        return None
     try:
         expanded = legalize(
-            _model_of(node, opset, element_type),
-            Target(None, frozenset({node.op_type})),
+            _model_of(node, opset, manner.element_type),
+            Target(None, frozenset({op_type})),
             rules=book,
             ir_version="keep",
         ).model.graph
@@ -131,12 +124,11 @@ def _form(book: RuleBook, rule: Rule, node: NodeProto, opset: int, element_type:
         return None
     values: dict[str, Expression] = {name: Variable(name) for name in node.input}
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in expanded.initializer}
-    axes = next(iter(_axes(expanded.node, constants)), None)
     for each in expanded.node:
-        values[each.output[0]] = _application(each, values, constants, axes, opset)
+        values[each.output[0]] = _application(each, values, constants, opset)
     attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
-    inputs = tuple(name for name in node.input if name != AXES)
-    return Form(node.op_type, rule.name, inputs, values[_RESULT], attributes, element_types=frozenset({element_type}))
+    types = frozenset({manner.element_type})
+    return Form(op_type, rule.name, ("data",), values[_RESULT], attributes, element_types=types)
 
 
 def _model_of(node: NodeProto, opset: int, element_type: int) -> ModelProto:
@@ -153,30 +145,18 @@ def _model_of(node: NodeProto, opset: int, element_type: int) -> ModelProto:
 # Expanded nodes as an expression
 
 
-def _axes(nodes: Iterable[NodeProto], constants: Mapping[str, Array]) -> Iterator[tuple[int, ...]]:
-    """The constant axes of the reductions."""
-    for node in nodes:
-        if node.op_type.startswith("Reduce"):
-            yield from (tuple(attribute.ints) for attribute in node.attribute if attribute.name == AXES)
-            yield from (tuple(constants[name].tolist()) for name in node.input[1:] if name in constants)
-
-
 def _application(
-    node: NodeProto,
-    values: Mapping[str, Expression],
-    constants: Mapping[str, Array],
-    axes: tuple[int, ...] | None,
-    opset: int,
+    node: NodeProto, values: Mapping[str, Expression], constants: Mapping[str, Array], opset: int
 ) -> Application:
     """The expression of a node, from those of its inputs."""
     attributes = attributes_of(node, opset)
-    if axes is not None and tuple(attributes.get(AXES, ())) == axes:
+    if tuple(attributes.get(AXES, ())) == _SOME_AXES:
         attributes[AXES] = Variable(AXES)
     operands: list[Expression] = []
     for at, name in enumerate(node.input):
         if name not in constants:
             operands.append(values[name])
-        elif constants[name].dtype == np.int64 and tuple(constants[name].reshape(-1).tolist()) == axes:
+        elif constants[name].dtype == np.int64 and tuple(constants[name].reshape(-1).tolist()) == _SOME_AXES:
             operands.append(Variable(AXES))
         else:
             operands.append(_constant(constants[name], is_exponent=node.op_type == "Pow" and at == 1))

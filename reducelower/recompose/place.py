@@ -1,36 +1,49 @@
-"""A place that looks like an operator: the form, the match, and what its replacement adds."""
+"""A place that looks like an operator: the form, the match, and what replaces it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+
+from onnx import NodeProto, numpy_helper
 
 from reducelower.model.numbers import Array
 from reducelower.recompose.expressions import Form
 from reducelower.recompose.search import Axes, Match
 from reducelower.recompose.surroundings import Surroundings
 from reducelower.scope.blanks import blank
+from reducelower.scope.graph import GraphScope
 
 __all__ = ["Place"]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class Place:
-    """A match in a graph.
+    """A match in a graph; positions are those of its nodes.
 
     Attributes:
-        output: the value that the match computes.
+        last: the node that computes the result.
+        form_nodes: all nodes of the form, including those that other nodes still need.
+        region: the nodes to remove; it shrinks as other consumers are found.
+        nodes: what replaces them; values and constants that it adds are in blanks.
         constants: new constants for the replacement, with the ends of their names, by blank.
         between: the ends of the names of new values between its nodes, by blank.
     """
 
     form: Form
     match: Match
-    output: str
+    last: int
     graph: Surroundings
     opset: int
+    form_nodes: frozenset[int] = frozenset()
+    region: frozenset[int] = frozenset()
+    nodes: list[NodeProto] = field(default_factory=list)
     constants: dict[str, tuple[Array, str]] = field(default_factory=dict)
     between: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Find the positions of the nodes."""
+        self.form_nodes = self.region = frozenset(map(self.graph.producers.__getitem__, self.match.nodes))
 
     def constant(self, value: Array, name: str) -> str:
         """Add a constant; return its blank, which gets a name if the replacement is taken."""
@@ -43,6 +56,11 @@ class Place:
         name_blank = blank(f"b{len(self.between)}")
         self.between[name_blank] = tail
         return name_blank
+
+    @property
+    def output(self) -> str:
+        """The value that the match computes."""
+        return self.graph.outputs[self.last][0]
 
     @property
     def values(self) -> Mapping[str, str]:
@@ -58,3 +76,20 @@ class Place:
     def axes(self) -> tuple[int, ...]:
         """The reduced axes, counted from the front if the rank is known."""
         return (self.match.axes or Axes((), self.data, None)).counted(self.graph)
+
+    @property
+    def reads(self) -> Iterator[str]:
+        """The existing values that the new nodes read."""
+        added = {*self.constants, *self.between}
+        return (name for node in self.nodes for name in node.input if name not in added)
+
+    def settle(self, scope: GraphScope) -> list[NodeProto]:
+        """The new nodes; this adds their constants and names their values."""
+        names = {called: scope.ground.names.fresh(self.output, tail) for called, tail in self.between.items()}
+        for called, (constant, tail) in self.constants.items():
+            names[called] = scope.add_constant(constant, numpy_helper.from_array(constant), tail)
+        for node in self.nodes:
+            node.name = names.get(node.name, "")
+            node.input[:] = [names.get(called, called) for called in node.input]
+            node.output[:] = [names.get(called, called) for called in node.output]
+        return self.nodes

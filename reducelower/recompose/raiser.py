@@ -10,9 +10,10 @@ from reducelower.legalization.dead_code import remove_named, remove_unused
 from reducelower.legalization.edits import Edit, splice
 from reducelower.model.attributes import copy_marks
 from reducelower.plan import Site
-from reducelower.recompose.composing import Composed, Left, compose
+from reducelower.recompose.composing import Left, compose
 from reducelower.recompose.expansions import Expansions, Manner
 from reducelower.recompose.expressions import Form
+from reducelower.recompose.place import Place
 from reducelower.recompose.search import Search
 from reducelower.recompose.surroundings import Surroundings
 from reducelower.scope.graph import GraphScope
@@ -54,9 +55,9 @@ class Raiser:
         for forms in (composites, reductions):
             operators, left = compose(scope, surroundings, forms, search, removed)
             self.left += left
-            for composed in operators:
-                self._replace(edit, composed, surroundings)
-                removed |= composed.region
+            for place in operators:
+                self._replace(edit, place, surroundings)
+                removed |= place.region
         gone = {name for index in removed - edit.sites.keys() for name in nodes[index].output}
         remove_named(scope.edited.value_info, gone)
         scope.drop_added(gone)
@@ -64,15 +65,15 @@ class Raiser:
             for inner in scope.edited_inside(index):
                 self._walk(inner)
 
-    def _replace(self, edit: Edit, composed: Composed, surroundings: Surroundings) -> None:
-        scope, op_type = edit.scope, composed.place.form.op_type
-        for index in composed.region:
+    def _replace(self, edit: Edit, place: Place, surroundings: Surroundings) -> None:
+        op_type = place.form.op_type
+        for index in place.region:
             edit.replaced[index] = []
-        nodes = composed.settle(scope)
-        copy_marks(surroundings.nodes[composed.last], next(node for node in nodes if node.op_type == op_type))
-        edit.replaced[composed.last] = nodes
-        edit.sites[composed.last] = (op_type, f"raised from {composed.place.form.name}")
-        edit.regions[composed.last] = tuple(sorted(composed.form_nodes))
+        nodes = place.settle(edit.scope)
+        copy_marks(surroundings.nodes[place.last], next(node for node in nodes if node.op_type == op_type))
+        edit.replaced[place.last] = nodes
+        edit.sites[place.last] = (op_type, f"raised from {place.form.name}")
+        edit.regions[place.last] = tuple(sorted(place.form_nodes))
 
 
 _SIGNS = frozenset({"Erf", "GlobalAveragePool", "InstanceNormalization", "Tanh"})
