@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from math import prod
 
 import numpy as np
 from onnx import AttributeProto, TensorProto
 
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.ops.shaping import without_allowzero
-from reducelower.model.schemas import default_attributes, schema
+from reducelower.model.schemas import schema
 from reducelower.rulebook.boundaries import Boundaries
 from reducelower.rulebook.reading import home
 from reducelower.runtimes.features import BROADCASTING
@@ -29,12 +28,6 @@ _OPSET = 13
 
 _SHAPE_IS_INPUT = 5
 """Opset version from which on Reshape takes its shape as an input."""
-
-_MOST_ONES = 4096
-"""Most elements of a constant of ones."""
-
-_MOST_BROADCAST = 1 << 20
-"""Most elements of a constant operand that is broadcast to a stack of matrices."""
 
 _MOST_SLICES = 16
 """Most indices of a Gather; each takes a Slice."""
@@ -72,19 +65,6 @@ def _is_computed(op: Writer, at: int) -> bool:
     return op.scope.constant(op.node.input[at]) is None
 
 
-def _expand_operands(op: Writer) -> Written | None:
-    """Expand every operand to the shape of the result beforehand."""
-    goal = op.scope.shape(op.node.output[0])
-    if goal is None or None in goal or all(op.scope.shape(name) == goal for name in op.node.input):
-        return None
-    shape = op.integers(goal, "shape")
-    operands = [
-        name if op.scope.shape(name) == goal else op.add("Expand", name, shape, tail=f"operand_{at}")
-        for at, name in enumerate(op.node.input)
-    ]
-    return op.yields(op.node.op_type, *operands), _OPSET
-
-
 def _reshape_vectors(op: Writer) -> Written | None:
     """Reshape vectors to the rank of the result beforehand; they lie along its last axis."""
     rank, scope = op.scope.rank(op.node.output[0]), op.scope
@@ -112,15 +92,6 @@ def _drop_allowzero(op: Writer) -> Written | None:
     """Drop allowzero if a zero in the shape means the same without it, or there is none."""
     plain = without_allowzero(op) if op.attribute("allowzero", 0) else None
     return None if plain is None else (plain, _OPSET)
-
-
-def _times_ones(op: Writer) -> Written | None:
-    """Write Expand as a product with ones of the shape, which is exact."""
-    sizes, element_type = op.constant_input(1), op.element_type(0)
-    if sizes is None or element_type not in _NUMERIC or not 0 < prod(map(int, sizes)) <= _MOST_ONES:
-        return None
-    ones = op.constant(np.ones(tuple(map(int, sizes))), element_type, "ones")
-    return op.yields("Mul", op.input(0), ones), _OPSET
 
 
 def _slice_each(op: Writer) -> Written | None:
@@ -206,36 +177,6 @@ def _matmul_and_add(op: Writer) -> Written | None:
     return op.yields("Add", product, scaled(op.input(2), "beta")), _OPSET
 
 
-def _broadcast_stacks(op: Writer) -> Written | None:
-    """Broadcast the leading dimensions of both operands of a MatMul beforehand."""
-    shapes = [op.scope.shape(name) for name in (*op.node.input, op.node.output[0])]
-    known = [[size for size in shape if size is not None] for shape in shapes if shape is not None and len(shape) > 1]
-    if [len(sizes) for sizes in known] != [len(shape or ()) for shape in shapes]:
-        return None
-    stack = known.pop()[:-2]
-    operands = []
-    for name, sizes in zip(op.node.input, known, strict=True):
-        goal, value = [*stack, *sizes[-2:]], op.scope.constant(name)
-        if sizes == goal:
-            operands.append(name)
-        elif value is not None and prod(goal) <= _MOST_BROADCAST:
-            operands.append(op.scope.add_constant(np.broadcast_to(value, goal).copy(), "spread"))
-        else:
-            operands.append(op.add("Expand", name, op.integers(goal, "shape"), tail="spread"))
-    return None if operands == list(op.node.input) else (op.yields(op.node.op_type, *operands), _OPSET)
-
-
-def _state_defaults(op: Writer) -> Written | None:
-    """State every attribute that has a default."""
-    stated = {each.name for each in op.node.attribute}
-    missing = {
-        name: value
-        for name, value in default_attributes(op.node.op_type, op.scope.target_opset).items()
-        if name not in stated
-    }
-    return rewrite(op, *op.node.input, **missing) if missing else None
-
-
 def _bytes(attribute: AttributeProto) -> bytes:
     return attribute.SerializeToString(deterministic=True)
 
@@ -260,7 +201,6 @@ FORMS: Mapping[str, Sequence[Remedy]] = {
     **dict.fromkeys(("ScatterElements", "ScatterND"), (_NO_DEFAULTS,)),
     "Cast": (_IDENTITY_BEFORE, Remedy("comparison with zero in place of it", _by_text)),
     "Concat": (Remedy("Identity before its inputs", partial(_copy, is_copied=_is_fed), ("data", "last")),),
-    "Expand": (Remedy("Mul by ones in place of it", _times_ones),),
     "Gather": (Remedy("Slice and Concat in place of it", _slice_each),),
     "Gemm": (Remedy("MatMul and Add in place of it", _matmul_and_add),),
     "DequantizeLinear": (Remedy("zero point left out", _drop_zero_point, ("inputs",)),),
@@ -269,11 +209,7 @@ FORMS: Mapping[str, Sequence[Remedy]] = {
         Remedy("integers compared in place of bools", _by_text, ("element_types", "second_types", "last_types")),
     ),
     "Identity": (Remedy("Neg twice in place of it", _by_text),),
-    "LogSoftmax": (
-        Remedy("defaults written", _state_defaults, ("attributes",)),
-        Remedy("exponentials added up in place of it", _subtract_log_of_sum, keeps_range=True),
-    ),
-    "MatMul": (Remedy("its operands spread beforehand", _broadcast_stacks, ("broadcast",)),),
+    "LogSoftmax": (Remedy("exponentials added up in place of it", _subtract_log_of_sum, keeps_range=True),),
     "Reshape": (Remedy("allowzero left out", _drop_allowzero),),
     "Mul": (
         _VECTORS_RESHAPED,
@@ -286,7 +222,6 @@ FORMS: Mapping[str, Sequence[Remedy]] = {
     "Where": (
         Remedy("its branches swapped", _by_text, ("broadcast",)),
         _VECTORS_RESHAPED,
-        Remedy("Expand before it", _expand_operands, ("broadcast",)),
     ),
 }
 """By operator, in the order in which they are tried."""

@@ -60,9 +60,11 @@ class Reduction:
 
     @property
     def are_listed(self) -> bool:
-        """Whether the axes are written as `add` writes them: as an attribute or an initializer."""
-        is_constant = len(self.op.node.input) < 2 or self.op.scope.written_as(self.op.input(1)) == "initializer"
-        return is_constant and attribute_of(self.op.node, "noop_with_empty_axes") is None
+        """Whether the node is written as `add` writes it: axes as an attribute or an initializer, keepdims stated."""
+        node = self.op.node
+        is_constant = len(node.input) < 2 or self.op.scope.written_as(node.input[1]) == "initializer"
+        is_stated = attribute_of(node, "keepdims") is not None
+        return is_constant and is_stated and attribute_of(node, "noop_with_empty_axes") is None
 
     def add(self, data: str, axes: tuple[int, ...], keepdims: int, tail: str = "", op_type: str = "") -> str:
         """Append a reduction for `_OPSET`, by default of the same operator; without axes it reduces all.
@@ -74,6 +76,4 @@ class Reduction:
 
     def yields(self, value: str) -> Written:
         """The replacement, which yields this value as the result."""
-        op = self.op
-        last = list(op.nodes[-1].output) if op.nodes else []
-        return op.yields_last(last.index(value)) if value in last else op.yields("Identity", value), _OPSET
+        return self.op.yields_value(value), _OPSET

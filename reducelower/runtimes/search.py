@@ -16,7 +16,7 @@ from reducelower.rulebook.rules import Rules
 from reducelower.runtimes.facts import Fact, Is
 from reducelower.runtimes.features import Features
 from reducelower.runtimes.forms import FORMS
-from reducelower.runtimes.remedies import CASTS, PRODUCT, RANGE_KEEPING, REMEDIES
+from reducelower.runtimes.remedies import CASTS, ELEMENTWISE, PRODUCT, REMEDIES
 from reducelower.runtimes.remedy import NO_COMPARISON_DOES, Remedy, Written, rewrite
 from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.scope import Scope
@@ -151,7 +151,7 @@ def _candidates(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules, ru
         if is_trusted and decompose.is_expressible(node.op_type):
             yield other
         return
-    yield from RANGE_KEEPING if problem.overflows else REMEDIES
+    yield from (ELEMENTWISE,) if problem.overflows else REMEDIES
     for book in _books(rules, runtime):
         yield from _by_rule(book, node, scope)
     # Only float16 gains range by a cast: it overflows long before float does.
