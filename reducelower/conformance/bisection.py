@@ -22,8 +22,8 @@ from reducelower.runtimes.facts import When
 
 __all__ = ["Inside", "Part", "single_nodes", "smallest_part"]
 
-Inside = Callable[[Sequence[str]], Sequence[Any]]
-"""The values of tensors inside a model, by name, as a trusted runtime computes them."""
+Inside = Mapping[str, Any]
+"""The values inside a model, by name, as a trusted runtime computes them."""
 
 Run = Callable[[Case], Verdict]
 
@@ -106,7 +106,6 @@ class _Cuttable:
 
     def __init__(self, whole: Case, inside: Inside) -> None:
         self._whole = whole
-        self._inside = inside
         self._model = ModelProto.FromString(whole.model)
         graph = self._model.graph
         constants = [node for node in graph.node if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS]
@@ -117,7 +116,7 @@ class _Cuttable:
         self._yielded = {value.name for value in graph.output}
         self._reads = [read_from_outside(node) for node in self.nodes]
         self._stored = {*self._weights, *self._sparse, *self._constants} - set(whole.inputs)
-        self._values: dict[str, Any] = dict(whole.inputs)
+        self._values: Inside = {**inside, **whole.inputs}
 
     def part(self, kept: Sequence[int]) -> Case | None:
         """The part with these nodes, in order; None if no output or not every input is a tensor."""
@@ -127,10 +126,10 @@ class _Cuttable:
         results = [name for at in kept for name in self.nodes[at].output if name in read_later or name in self._yielded]
         needed = [name for name in read if name not in produced]
         fed = [name for name in needed if name not in self._stored]
-        values = self._computed([*fed, *results])
-        if not all(isinstance(values[name], np.ndarray) for name in fed):
+        values = self._values
+        if not all(isinstance(values.get(name), np.ndarray) for name in fed):
             return None
-        outputs = [name for name in results if isinstance(values[name], np.ndarray)]
+        outputs = [name for name in results if isinstance(values.get(name), np.ndarray)]
         if not outputs:
             return None
         cut = ModelProto(ir_version=self._model.ir_version, producer_name=self._model.producer_name)
@@ -153,12 +152,6 @@ class _Cuttable:
             tuple(values[name] for name in outputs),
             self._whole.tag,
         )
-
-    def _computed(self, names: Sequence[str]) -> Mapping[str, Any]:
-        new = [name for name in dict.fromkeys(names) if name not in self._values]
-        if new:
-            self._values.update(zip(new, self._inside(new), strict=True))
-        return self._values
 
 
 def _value_info(name: str, value: Array) -> ValueInfoProto:

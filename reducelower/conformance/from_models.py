@@ -29,7 +29,7 @@ WHOLE = "whole model"
 """The tag of cases that are whole models, and of their parts."""
 
 Look = Callable[[ModelProto, Case], Inside]
-"""Opens a converted model of a case, to read values inside it."""
+"""Computes the values inside a converted model of a case."""
 
 
 @dataclass(frozen=True)

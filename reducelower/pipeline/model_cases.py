@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
-
 import numpy as np
 from onnx import ModelProto
 
@@ -57,21 +54,12 @@ def exporter_cases() -> list[Case]:
 
 
 def inside(model: ModelProto, case: Case) -> Inside:
-    """Values inside a model for the inputs of a case, computed by onnxruntime; None for each if it cannot run the
-    model.
-
-    The model runs once, on the first request, and returns all values, since many requests follow.
-    """
+    """Values inside a model for the inputs of a case, computed by onnxruntime; none if it cannot run the model."""
     names = dict.fromkeys(name for node in model.graph.node for name in node.output if name)
     input_names = {value.name for value in model.graph.input}
     feeds = {name: value for name, value in case.inputs.items() if name in input_names}
-
-    @cache
-    def computed() -> dict[str, Any]:
-        try:
-            results = OnnxRuntime().load(Source(with_outputs(model, names))).run(feeds, _SECONDS)
-        except CannotRunError:
-            return {}
-        return dict(zip(names, results, strict=True))
-
-    return lambda requested: [computed().get(name) for name in requested]
+    try:
+        results = OnnxRuntime().load(Source(with_outputs(model, names))).run(feeds, _SECONDS)
+    except CannotRunError:
+        return {}
+    return dict(zip(names, results, strict=True))

@@ -49,7 +49,7 @@ def test_adapters_give_what_is_right(name: str) -> None:
 
 @pytest.mark.parametrize("name", RUNTIMES)
 def test_a_runtime_that_is_not_installed_says_so(name: str) -> None:
-    package = {"mnn": "MNN", "jaxonnxruntime": "jax", "iree": "iree.runtime"}.get(name, name)
+    package = {"mnn": "MNN", "iree": "iree.runtime"}.get(name, name)
     try:
         installed = find_spec(package) is not None
     except ModuleNotFoundError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,15 +24,13 @@ def case(text: str, **feeds: Any) -> Case:
     return Case("m", "whole model", 17, model.SerializeToString(), feeds, tuple(map(np.asarray, expected)))
 
 
-def inside(whole: Case) -> Any:
-    def values(names: Sequence[str]) -> list[Any]:
-        shown = ModelProto.FromString(whole.model)
-        shown.graph.ClearField("output")
-        for name in names:
-            shown.graph.output.add(name=name)
-        return list(map(np.asarray, ReferenceEvaluator(shown).run(None, dict(whole.inputs))))
-
-    return values
+def inside(whole: Case) -> dict[str, Any]:
+    shown = ModelProto.FromString(whole.model)
+    names = [name for node in shown.graph.node for name in node.output]
+    shown.graph.ClearField("output")
+    for name in names:
+        shown.graph.output.add(name=name)
+    return dict(zip(names, map(np.asarray, ReferenceEvaluator(shown).run(None, dict(whole.inputs))), strict=True))
 
 
 def operators(model: bytes) -> list[str]:
@@ -142,7 +139,7 @@ def test_a_part_brings_the_functions_and_sparse_weights_that_it_needs() -> None:
             np.testing.assert_allclose(got, wanted, rtol=1e-6)
         return failing_with("Twice", "Add")(part)
 
-    found = smallest_part(whole, lambda names: [values[name] for name in names], run)
+    found = smallest_part(whole, values, run)
     assert found is not None
     assert found.names == "Twice > Add"
     assert [function.name for function in ModelProto.FromString(found.case.model).functions] == ["Twice"]

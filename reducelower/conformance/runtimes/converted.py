@@ -52,17 +52,6 @@ def iree(file: Path, inputs: Inputs) -> Any:
     return context.modules.module[onnx.load(file).graph.name](*inputs.values())
 
 
-def jaxonnxruntime(file: Path, inputs: Inputs) -> Any:
-    """jaxonnxruntime: the model as a JAX function, with 64-bit types on."""
-    import jax
-    import onnx
-    from jaxonnxruntime import call_onnx
-
-    jax.config.update("jax_enable_x64", True)
-    function, constants = call_onnx.call_onnx_model(onnx.load(file), inputs)
-    return function(constants, inputs)
-
-
 def mnn(file: Path, inputs: Inputs) -> Any:
     """MNN: converted by its converter module and run through its expression interface.
 
@@ -137,31 +126,19 @@ def _check(status: int, step: str) -> None:
         raise RuntimeError(f"{step} failed with status {status}")
 
 
-def onnx2torch(file: Path, inputs: Inputs) -> Any:
-    """onnx2torch: the model as a PyTorch module, run on the CPU."""
-    import onnx
-    from onnx2torch import convert
-
-    return _by_torch(convert(onnx.load(file)), inputs)
-
-
-def _by_torch(module: Any, inputs: Inputs) -> list[Any]:
-    import torch
-
-    with torch.no_grad():
-        results = module(*map(torch.from_numpy, inputs.values()))
-    return [value.numpy() for value in (results if isinstance(results, (tuple, list)) else [results])]
-
-
 def pnnx(file: Path, inputs: Inputs) -> Any:
     """pnnx: the model as PyTorch code, which is run on the CPU."""
+    import torch
+
     spec = importlib.util.spec_from_file_location("model_pnnx", _by_pnnx(file, "model_pnnx.py"))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     os.chdir(file.parent)  # the code opens its weights by a bare file name
     spec.loader.exec_module(module)
-    return _by_torch(module.Model().eval(), inputs)
+    with torch.no_grad():
+        results = module.Model().eval()(*map(torch.from_numpy, inputs.values()))
+    return [value.numpy() for value in (results if isinstance(results, (tuple, list)) else [results])]
 
 
 _NOT_LOWERED = re.compile(rb"No lowering found for: [^,]*, node type = (\w+)")
@@ -256,10 +233,8 @@ def tvm(file: Path, inputs: Inputs) -> Any:
 
 RUNTIMES = {
     "iree": (iree, "iree-base-compiler", "iree.runtime iree.compiler.tools.import_onnx.__main__"),
-    "jaxonnxruntime": (jaxonnxruntime, "jaxonnxruntime", "jax jaxonnxruntime.call_onnx"),
     "mnn": (mnn, "MNN", "MNN.nn _tools"),  # the name of its converter alone would not tell the user what is missing
     "ncnn": (ncnn, "ncnn", "ncnn pnnx"),
-    "onnx2torch": (onnx2torch, "onnx2torch", "onnx2torch"),
     "pnnx": (pnnx, "pnnx", "pnnx torch"),
     "rknn": (rknn, "rknn-toolkit2", "rknn.api", 4e-3),  # it computes in float16
     "tflite": (tflite, "onnx2tf", "onnx2tf ai_edge_litert.interpreter"),  # onnx2tf decides how a model is translated
