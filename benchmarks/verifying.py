@@ -54,7 +54,7 @@ def running(before: ModelProto, after: ModelProto, inputs: dict[str, Any]) -> fl
 
 def by_default(model: ModelProto) -> float:
     """CPU seconds for loading a model with default options."""
-    source = Source(model).light()
+    source = Source.of(model)
     started = time.process_time()
     OnnxRuntime(optimizes=True).load(source)
     return time.process_time() - started

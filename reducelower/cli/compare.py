@@ -153,4 +153,4 @@ def _light(model: LoadedModel) -> Source:
     """A model whose large and external weights lie beside it, as arrays."""
     from reducelower.verification.running.source import Source
 
-    return Source.of(model.document, model.place).light()
+    return Source.of(model.document, model.place)

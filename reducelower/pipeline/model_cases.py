@@ -39,13 +39,12 @@ def case_of(name: str, source: Source) -> Case:
     Raises:
         CannotRunError: as `read_case`.
     """
-    model = source.complete()
-    data = Source(model).serialized()
-    run = run_source(source.light(), _TRUSTED, Request({}, 0, {}), Clock(_SECONDS), [])
+    data = source.serialized()
+    run = run_source(source, _TRUSTED, Request({}, 0, {}), Clock(_SECONDS), [])
     feeds, results = run.cases[0], run.results[0]
     if not all(isinstance(value, np.ndarray) for value in (*feeds.values(), *results)):
         raise CannotRunError("it takes or gives what is no tensor")
-    return Case(name, WHOLE, opset_of(model, default=1), data, feeds, tuple(results), WHOLE)
+    return Case(name, WHOLE, opset_of(source.proto, default=1), data, feeds, tuple(results), WHOLE)
 
 
 def exporter_cases() -> list[Case]:

@@ -45,10 +45,10 @@ def verify_models(
     from reducelower.verification.checking.cache import default_folder
     from reducelower.verification.running.source import Source
 
-    left = right = _declared(Source.of(source.document, source.place).light(), settings)
+    left = right = _declared(Source.of(source.document, source.place), settings)
     if result is not None:
         after, place = (result.document, result.place) if isinstance(result, LoadedModel) else (result, source.place)
-        right = _declared(Source.of(after, place).light(), settings)
+        right = _declared(Source.of(after, place), settings)
     runtimes, absent = _runtimes(settings)
     whole = compare_models(
         left,
@@ -85,7 +85,7 @@ def _declared(source: Source, settings: Settings) -> Source:
         inputs = [value for value in model.graph.input if value.name not in initialized]
         del model.graph.input[:]
         model.graph.input.extend(inputs)
-    return replace(source, proto=model, data=None)
+    return replace(source, proto=model)
 
 
 def read_data_sets(settings: Settings, model: ModelProto) -> tuple[TestDataSet, ...]:

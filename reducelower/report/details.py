@@ -84,7 +84,7 @@ def describe_conversion(
     before: ModelProto, after: ModelProto, plan: Plan, verification: Verification | None
 ) -> Details:
     """The details of a conversion; their size is bounded, unlike that of the models."""
-    left, right = Source.of(before).light(), Source.of(after).light()  # weights are compared without a copy
+    left, right = Source.of(before), Source.of(after)  # weights are compared without a copy
     found = difference(left.proto, right.proto, keeps_names=True)
     return describe_difference(found, verification, plan, sizes=(before.ByteSize(), after.ByteSize()))
 

@@ -78,9 +78,8 @@ def fragment(part: Part) -> Fragment:
         value = place.constant(name)
         if isinstance(value, np.ndarray):
             constants[name] = value
-        inferred = place.type_of(name)
-        kind = "" if inferred is None else f"{element_type_name(inferred[0])}{_known_shape(inferred[1])}"
-        values[name] = Value(name, kind)
+        kind, dims = place.type_of(name)
+        values[name] = Value(name, f"{element_type_name(kind)}{_known_shape(dims)}" if kind else "")
     opset = place.opsets.get("", 1)
     written = tuple(_written(node, constants, values, opset) for node in nodes[:_MOST_NODES])
     computed = {value.name for node in written for value in node.outputs}

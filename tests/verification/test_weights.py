@@ -55,7 +55,7 @@ def test_a_model_gets_its_weights_back() -> None:
 @pytest.mark.parametrize("runtime", [OnnxRuntime(), ReferenceRuntime()], ids=["onnxruntime", "reference"])
 def test_it_runs_as_the_model_does(runtime: OnnxRuntime | ReferenceRuntime) -> None:
     given = multiplying()
-    source = Source(given).light()
+    source = Source.of(given)
     assert held_by(source.proto)
     (result,) = runtime.load(source).run({"x": X})
     (expected,) = ort.InferenceSession(given.SerializeToString()).run(None, {"x": X})

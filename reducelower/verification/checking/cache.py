@@ -69,7 +69,7 @@ class Cache:
         self._folder = folder
         self._stamp = stamp
         self._most = most
-        self._room = -1  # how many files may be added until they are counted again
+        self._is_pruned = False
 
     def get(self, key: object) -> Tally | None:
         """What was kept under a key; equal keys must have equal texts."""
@@ -98,25 +98,22 @@ class Cache:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not _is_own(self._folder):
                 return
-            self._make_room()
+            self._prune()
             write_whole(self._path(key), json.dumps(told))
-            self._room -= 1
 
     def _path(self, key: object) -> Path:
         assert self._folder is not None
         whole = repr((self._stamp or _here(), key))
         return self._folder / f"{hashlib.sha256(whole.encode()).hexdigest()}.json"
 
-    def _make_room(self) -> None:
-        if self._room > 0:
+    def _prune(self) -> None:
+        """Delete the files that were used longest ago, if there are too many; once, since a process adds few."""
+        if self._folder is None or self._is_pruned:
             return
-        assert self._folder is not None
         files = sorted(_files(self._folder), key=lambda item: item[0])
-        if len(files) >= self._most:
-            for _, path in files[: len(files) - int(_KEPT * self._most)]:
-                path.unlink(missing_ok=True)
-            files = files[-int(_KEPT * self._most) :]
-        self._room = self._most - len(files)
+        for _, path in files[: -int(_KEPT * self._most)] if len(files) >= self._most else ():
+            path.unlink(missing_ok=True)
+        self._is_pruned = True
 
 
 def _files(folder: Path) -> Iterator[tuple[float, Path]]:

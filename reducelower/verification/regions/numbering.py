@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
-from reducelower.model.graph import kind_may_hold_graphs, may_hold_graphs, read_from_outside, subgraphs
+from reducelower.model.graph import HOLDING_GRAPHS, may_hold_graphs, read_from_outside, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.scope.values import dense_tensor, held_by
 from reducelower.verification.operators import of_kind
@@ -62,20 +62,19 @@ class Table:
 
     def signature(self, node: NodeProto, numbers: Numbers, opsets: Opsets) -> Hashable:
         """Equal for nodes that compute the same from the same values."""
-        op_type = node.op_type
-        domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
-        names = [*node.input]
-        while names and not names[-1]:
-            names.pop()
-        inputs = [numbers.get(name, -1) for name in names]
+        op_type, domain = node.op_type, node.domain
+        domain = "" if domain in DEFAULT_DOMAINS else domain
+        inputs = [numbers.get(name, -1) if name else -1 for name in node.input]
+        while inputs and not node.input[len(inputs) - 1]:
+            inputs.pop()
         if not domain and op_type in COMMUTATIVE:
             inputs.sort()
         opset = opsets.get(domain, 1)
-        own = attributes(node, opset)
+        own = attributes(node, opset) if node.attribute else ()
         if own and not domain and op_type == "Reshape" and self._holds_no_zero(inputs[1:]):
             own = tuple(item for item in own if item[0] != "allowzero")
         version = meaning(op_type, opset, domain, tuple([name for name, _ in own]))
-        if not kind_may_hold_graphs(op_type, domain):
+        if not (domain or op_type in HOLDING_GRAPHS):
             return domain, op_type, version, own, tuple(inputs)
         inner = tuple(
             (name, len(graph.input), self._graph_outputs(graph, numbers, opsets)) for _, name, graph in subgraphs(node)
@@ -91,14 +90,13 @@ class Table:
 
     def add(self, node: NodeProto, numbers: Numbers, opsets: Opsets) -> tuple[int, ...]:
         """Number the outputs of a node."""
-        found = self.outputs(node, numbers, opsets)
+        found = self._outputs(node, numbers, opsets)
         for name, number in zip(node.output, found, strict=True):
             if name:
                 numbers[name] = number
         return found
 
-    def outputs(self, node: NodeProto, numbers: Numbers, opsets: Opsets) -> tuple[int, ...]:
-        """The numbers that the outputs of a node get."""
+    def _outputs(self, node: NodeProto, numbers: Numbers, opsets: Opsets) -> tuple[int, ...]:
         if node.op_type in ("Identity", "Constant") and node.domain in DEFAULT_DOMAINS:
             if node.op_type == "Identity" and node.input[0] in numbers:
                 return (numbers[node.input[0]],)
@@ -172,50 +170,31 @@ def _defaults(op_type: str, opset: int, domain: str) -> Mapping[str, bytes]:
 
 def attributes(node: NodeProto, opset: int) -> tuple[tuple[str, bytes], ...]:
     """The attributes of a node, except graphs and those at their default."""
-    if not node.attribute:
-        return ()
     defaults = _defaults(node.op_type, opset, "" if node.domain in DEFAULT_DOMAINS else node.domain)
-    kept = [
-        _attribute_key(item)
-        for item in node.attribute
-        if item.type not in (AttributeProto.GRAPH, AttributeProto.GRAPHS)
-    ]
-    return tuple(sorted(item for item in kept if defaults.get(item[0]) != item[1]))
+    kept = (item for item in node.attribute if item.type not in (AttributeProto.GRAPH, AttributeProto.GRAPHS))
+    said = ((item.name, _value(item)) for item in kept)
+    return tuple(sorted(item for item in said if defaults.get(item[0]) != item[1]))
 
 
-def _attribute_key(attribute: AttributeProto) -> tuple[str, bytes]:
-    """Name and value of an attribute, equal for equal ones."""
+def _value(attribute: AttributeProto) -> bytes:
     if attribute.doc_string:
         attribute = deepcopy(attribute)
         attribute.ClearField("doc_string")
-    return attribute.name, brief(attribute.SerializeToString(deterministic=True))
+    return brief(attribute.SerializeToString(deterministic=True))
 
 
 def content(tensor: TensorProto) -> Hashable:
     """Equal for tensors of the same type, shape and values, however they are stored."""
     facts = tensor.data_type, tuple(tensor.dims)
-    is_here = tensor.HasField("raw_data") and tensor.data_location != TensorProto.EXTERNAL
-    if is_here and len(tensor.raw_data) <= _SHORT:
-        return ("constant", *facts, tensor.raw_data)
-    name = held_name(tensor)
-    if name:
+    if name := held_name(tensor):
         return ("constant", *facts, name)
     if tensor.data_location == TensorProto.EXTERNAL:
         return ("external", *facts, tuple(sorted((item.key, item.value) for item in tensor.external_data)))
-    if tensor.HasField("raw_data"):
-        return ("constant", *facts, brief(tensor.raw_data))
-    array = numpy_helper.to_array(tensor)
-    data = repr(array.tolist()).encode() if array.dtype.hasobject else array.tobytes()
-    if tensor.data_type in _PACKED:
-        data = numpy_helper.from_array(array).raw_data
-    return ("constant", *facts, brief(data))
-
-
-_PACKED = frozenset(
-    getattr(TensorProto, name)
-    for name in ("INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2")
-    if hasattr(TensorProto, name)
-)
+    if tensor.data_type == TensorProto.STRING:
+        return ("constant", *facts, brief(repr(list(tensor.string_data)).encode()))
+    if not tensor.HasField("raw_data"):
+        tensor = numpy_helper.from_array(numpy_helper.to_array(tensor))
+    return ("constant", *facts, brief(tensor.raw_data))
 
 
 def brief(data: bytes | memoryview) -> bytes:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, OperatorSetIdProto, helper
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import DataFolder, external_files, external_tensors
@@ -31,6 +30,7 @@ __all__ = [
     "as_declared",
     "default_opset",
     "plainly_spelled",
+    "with_outputs",
 ]
 
 _LONG_SPELLING = "ai.onnx"
@@ -71,71 +71,41 @@ class Session(Protocol):
 
 @dataclass(frozen=True)
 class Source:
-    """A model and where it came from.
+    """A model to run.
 
     Attributes:
-        folder: where its external data lies; None if unknown.
-        data: the bytes of a model in memory, if available.
-        weights: arrays that the model refers to by name (`weights.without_weights`), kept alive here.
+        proto: the model; large weights may lie beside it (`weights.without_weights`).
+        weights: the arrays that it refers to, kept alive here.
     """
 
     proto: ModelProto
-    folder: DataFolder | None = None
-    data: bytes | None = None
     weights: Sequence[Array] = ()
 
     @staticmethod
     def of(
         model: ModelProto | Document | str | os.PathLike[str], folder: str | os.PathLike[str] | None = None
     ) -> Source:
-        """Wrap a model, or read one from a file without its external data.
+        """A model, or one read from a file, with large and external weights beside it.
 
-        `folder` is where the external data of a model in memory lies, or the model's file.
+        Both sides of a comparison keep weights this way, since onnxruntime sums in another order otherwise. `folder` is
+        where the external data of a model in memory lies, or the model's file; without one, the data stays where it is.
 
         Raises:
             UnreadableModelError: the file is missing or not an ONNX model, or its external data is missing or elsewhere
                 than it may lie.
         """
-        data_folder = None if folder is None else DataFolder.of(folder)
-        if isinstance(model, Document):
-            return Source(model.message, data_folder, model.searchable)
-        if isinstance(model, ModelProto):
-            return Source(model, data_folder)
-        path = Path(model)
-        try:
-            proto = onnx.load(path, load_external_data=False)
-        except Exception as error:  # protobuf, onnx and the file system each raise their own kinds
-            raise UnreadableModelError(f"{path}: cannot be read as an ONNX model: {error}") from error
-        if not proto.HasField("graph"):
-            raise UnreadableModelError(f"{path}: holds no graph, so it is not an ONNX model")
-        external_files(proto, path)
-        return Source(proto, DataFolder.beside(path))
-
-    @cached_property
-    def _external(self) -> Sequence[TensorProto]:
-        return list(external_tensors(self.proto))
-
-    @property
-    def _lies_elsewhere(self) -> bool:
-        return not all(map(is_held, self._external))
-
-    def light(self) -> Source:
-        """The same with large weights beside the model; itself if the folder of external data is unknown.
-
-        Both sides of a comparison keep weights this way, since onnxruntime sums in another order otherwise.
-
-        Raises:
-            UnreadableModelError: external data is missing or elsewhere than it may lie.
-        """
-        if self.folder is None and self._lies_elsewhere:
-            return self
-        proto, weights = without_weights(self.proto, self.folder, has_external=bool(self._external))
-        return self if proto is self.proto else Source(proto, weights=weights)
+        proto = model.message if isinstance(model, Document) else model
+        if not isinstance(proto, ModelProto):
+            folder = proto
+            proto = _read(Path(proto))
+        has_external = any(True for _ in external_tensors(proto))
+        if has_external and folder is None:
+            return Source(proto)
+        return Source(*without_weights(proto, DataFolder.of(folder) if has_external and folder else None))
 
     def inlined(self) -> Source:
-        """The same without local functions; itself if it has none."""
-        proto = inlined(self.proto)
-        return self if proto is self.proto else Source(proto, self.folder, weights=self.weights)
+        """The same without local functions."""
+        return replace(self, proto=inlined(self.proto))
 
     def serialized(self) -> bytes:
         """The model as bytes, for runtimes that take it from memory.
@@ -143,23 +113,31 @@ class Source:
         Raises:
             CannotRunError: the model is over protobuf's 2 GiB, or its external data is out of reach.
         """
-        if self._lies_elsewhere:
+        if not all(map(is_held, external_tensors(self.proto))):
             raise CannotRunError(
                 "its external data is in files beside it; save the model and give its path, or say base_dir",
                 unsupported=True,
             )
-        if self.data is not None:
-            return self.data
         try:
-            data: bytes = with_weights(self.proto).SerializeToString()
-            return data
+            return self.complete().SerializeToString()
         except Exception as error:  # protobuf's EncodeError is no public type in every version
             raise CannotRunError("it is larger than the 2 GiB a protobuf message holds", unsupported=True) from error
 
     def complete(self) -> ModelProto:
         """The model with its weights as values again, for runtimes that take no others."""
-        light = self.light()  # its weights live as long as this
-        return with_weights(light.proto)
+        return with_weights(self.proto)
+
+
+def _read(path: Path) -> ModelProto:
+    """The model in a file, without its external data."""
+    try:
+        proto = onnx.load(path, load_external_data=False)
+    except Exception as error:  # protobuf, onnx and the file system each raise their own kinds
+        raise UnreadableModelError(f"{path}: cannot be read as an ONNX model: {error}") from error
+    if not proto.HasField("graph"):
+        raise UnreadableModelError(f"{path}: holds no graph, so it is not an ONNX model")
+    external_files(proto, path)
+    return proto
 
 
 def default_opset(model: ModelProto) -> int:

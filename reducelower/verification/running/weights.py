@@ -37,13 +37,11 @@ _arrays: WeakValueDictionary[str, Array] = WeakValueDictionary()
 """Arrays by name. A model that refers to an array is of no use once nobody keeps that array."""
 
 
-def without_weights(
-    model: ModelProto, folder: DataFolder | None = None, *, has_external: bool = True
-) -> tuple[ModelProto, list[Array]]:
+def without_weights(model: ModelProto, folder: DataFolder | None = None) -> tuple[ModelProto, list[Array]]:
     """A copy of a model without its large weights, and these, which the caller keeps as long as it uses the copy.
 
     Other external data is read into the copy. Defaults that a caller may override stay in the model. A model without
-    large weights and external data is returned itself.
+    large weights and external data, which is in a folder, is returned itself.
 
     Raises:
         UnreadableModelError: a file of external data is missing, or not where it may lie.
@@ -52,7 +50,7 @@ def without_weights(
     defaults = {value.name for value in model.graph.input} if model.ir_version >= DEFAULTS_SINCE else set()
     large = [_is_large(tensor) and tensor.name not in defaults for tensor in model.graph.initializer]
     arrays: list[Array] = []
-    if not any(large) and not (has_external and any(True for _ in external_tensors(model))):
+    if not any(large) and folder is None:
         return model, arrays
     copy = skeleton(model)
     del copy.graph.initializer[:]
@@ -67,7 +65,7 @@ def without_weights(
         placed.metadata_props.extend(tensor.metadata_props)
         placed.data_location = TensorProto.EXTERNAL
         placed.external_data.add(key="location", value=name)
-    for tensor in external_tensors(copy):
+    for tensor in external_tensors(copy) if folder is not None else ():
         if not is_held(tensor):
             tensor.raw_data = bytes(mapped(tensor, folder))
             tensor.ClearField("external_data")

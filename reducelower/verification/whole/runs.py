@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def run_source(
     shown = source
     if watched:
         proto = with_outputs(source.proto, watched, after_outputs=True)
-        shown = Source(proto, source.folder, weights=source.weights)
+        shown = replace(source, proto=proto)
     specs, skipped = input_specs(source.proto)
     left_out = [reason for name, reason in skipped.items() if name not in request.given]
     if left_out:
@@ -112,7 +113,7 @@ def inner_values(source: Source, run: Run, at: int, names: Sequence[str], clock:
     """Inner values of a model by name, on one of the sets of inputs of a run, in the same runtime."""
     clock.check()
     accepted = {value.name for value in source.proto.graph.input}
-    shown = Source(with_outputs(source.proto, names), source.folder, weights=source.weights)
+    shown = replace(source, proto=with_outputs(source.proto, names))
     feeds = {name: value for name, value in run.cases[at].items() if name in accepted}
     results = runtime_named(run.runtime).load(shown).run(feeds, clock.left) if names else []
     return dict(zip(names, results, strict=True))

@@ -142,7 +142,7 @@ def verify(
 
 def _source_of(side: AnyModel, name: str, folder: str | os.PathLike[str] | None) -> Source:
     # A model in a file is read from there, and its large weights stay where they are.
-    return Source.of(side if isinstance(side, str | os.PathLike) else take(side, name=name).document, folder).light()
+    return Source.of(side if isinstance(side, str | os.PathLike) else take(side, name=name).document, folder)
 
 
 def compare_models(
@@ -222,7 +222,7 @@ def _in_order(source: Source, result: Source) -> Source:
     proto = deepcopy(source.proto)
     for node in filter(_is_unordered, all_nodes(proto)):
         set_attribute(node, "sorted", 1)
-    return replace(source, proto=proto, data=None)
+    return replace(source, proto=proto)
 
 
 def _is_unordered(node: NodeProto) -> bool:
