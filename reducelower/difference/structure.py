@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import Any, Literal
 
 from onnx import ModelProto, NodeProto, ValueInfoProto
 
 from reducelower.difference.changes import Change, changes_of
-from reducelower.difference.facts import Fact, Names, facts_of, matched_statements, model_statements
+from reducelower.difference.facts import Fact, Names, declared_facts, type_facts
 from reducelower.difference.matching import Matched, match
 from reducelower.lines import Line
 from reducelower.model.graph import all_nodes
@@ -102,12 +101,11 @@ def difference(before: ModelProto, after: ModelProto, *, keeps_names: bool = Fal
         # If a node was put in, an exporter may number all values after it differently.
         levels, found = min((levels, found), compared("ignored"), key=_size)
     changes = tuple(_merged(found))
-    own: Names = {kind: {name: name for name in pairs.values()} for kind, pairs in names.items()}
-    of_models = model_statements(before, own), model_statements(after, names)
-    facts = facts_of(chain([of_models], *map(matched_statements, levels)))
     changed = sum(len(change.nodes) for change in changes if change.before and change.details)
     alike = sum(len(level.left.partners) for level in levels) - changed
-    return Difference(tuple(facts), changes, _changed_operators(before, after), alike)
+    return Difference(
+        (*declared_facts(before, after, names), *type_facts(levels)), changes, _changed_operators(before, after), alike
+    )
 
 
 _Compared = tuple[Sequence[Matched], Sequence[Change]]
