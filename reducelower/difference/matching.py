@@ -10,7 +10,7 @@ from itertools import zip_longest
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.regions.claims import Level
-from reducelower.verification.regions.numbering import COMMUTATIVE, is_constant, read_by
+from reducelower.verification.regions.numbering import COMMUTATIVE, attributes, is_constant, read_by
 from reducelower.verification.regions.places import Place
 
 __all__ = ["Matched", "Side", "match"]
@@ -70,6 +70,15 @@ class Side:
         """Whether a node may still be matched: not if it has graphs inside that were not aligned."""
         return at not in self.partners and at not in self._closed
 
+    def open_by_kind(self) -> Mapping[Hashable, list[int]]:
+        """The positions of nodes that may still be matched, by operator, attributes and numbers of operands."""
+        found: dict[Hashable, list[int]] = {}
+        for at, node in self.nodes.items():
+            if self.is_open(at):
+                kind = self.operator(at), attributes(node, self.opset), len(node.input), len(node.output)
+                found.setdefault(kind, []).append(at)
+        return found
+
     @cached_property
     def _closed(self) -> Set[int]:
         holding = {at for at, node in self.nodes.items() if any(subgraphs(node))}
@@ -120,8 +129,8 @@ class Matched:
 def match(level: Level, outputs: Mapping[str, str] | None = None) -> Matched:
     """Match the nodes of two aligned graphs; `outputs` maps names on the right to those on the left, if not by place.
 
-    Nodes of one operator are matched if the alignment found their outputs to be the same, then those that read or
-    compute values next to each other.
+    Nodes of one operator are matched if the alignment found their outputs to be the same, then in order if both sides
+    have as many like nodes, then if they read or compute values next to each other.
     """
 
     def results(side: Side, at: int) -> Hashable:
@@ -131,6 +140,9 @@ def match(level: Level, outputs: Mapping[str, str] | None = None) -> Matched:
     _pair(matched, lambda side, at: (results(side, at), *side.nodes[at].output))
     _pair(matched, results)
     _follow(matched)
+    for most in (1, len(matched.left.nodes)):
+        _pair_alike(matched, most)
+        _follow(matched)
     return matched
 
 
@@ -145,6 +157,15 @@ def _pair(matched: Matched, key: Callable[[Side, int], Hashable]) -> None:
             others = waiting[matched.left.operator(at), key(matched.left, at)]
             if others:
                 matched.add(at, others.pop())
+
+
+def _pair_alike(matched: Matched, most: int) -> None:
+    """Match unmatched nodes of equal operators and attributes in order, if both sides have as many, and few enough."""
+    alike, others = (side.open_by_kind() for side in (matched.left, matched.right))
+    for kind, nodes in alike.items():
+        if most >= len(nodes) == len(others.get(kind, ())):
+            for left, right in zip(nodes, others[kind], strict=True):
+                matched.add(left, right)
 
 
 def _follow(matched: Matched) -> None:

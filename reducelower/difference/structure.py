@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from onnx import ModelProto, NodeProto, ValueInfoProto
 
@@ -96,10 +96,10 @@ def difference(before: ModelProto, after: ModelProto, *, keeps_names: bool = Fal
         "output": _counterparts(before.graph.output, after.graph.output),
     }
     compared = partial(_compared, (before, after), names, (Inference(before), Inference(after)))
-    levels, found = compared("only" if keeps_names else "first")
+    levels, found = compared(by_name=True)
     if found and not keeps_names:
         # If a node was put in, an exporter may number all values after it differently.
-        levels, found = min((levels, found), compared("ignored"), key=_size)
+        levels, found = min((levels, found), compared(by_name=False), key=_size)
     changes = tuple(_merged(found))
     changed = sum(len(change.nodes) for change in changes if change.before and change.details)
     alike = sum(len(level.left.partners) for level in levels) - changed
@@ -115,11 +115,12 @@ def _compared(
     models: tuple[ModelProto, ModelProto],
     names: Names,
     inferences: tuple[Inference, Inference],
-    names_inside: Literal["only", "first", "ignored"],
+    *,
+    by_name: bool,
 ) -> _Compared:
     """The matched graphs, outer before inner, and the changes in each."""
     interface = names["input"], names["output"]
-    alignment = align(*models, None, inferences=inferences, interface=interface, names=names_inside, everywhere=True)
+    alignment = align(*models, None, inferences=inferences, interface=interface, by_name=by_name, everywhere=True)
     levels = [match(level, names["output"] if level.path == "graph" else None) for level in alignment.levels]
     return levels, [change for level in levels for change in changes_of(level)]
 

@@ -83,7 +83,7 @@ def verify_regions(
     guesses = frozenset(first.failing_guesses())
     if not guesses:
         return first.regions
-    second = None if checker.clock.over else judge(aligned(dropped=guesses, names="ignored"))
+    second = None if checker.clock.over else judge(aligned(dropped=guesses))
     if second is None or second.left:
         return _undecided(first, f"whether regions hold where the models are aligned otherwise was not seen {within}")
     return second.regions if all(finding.ok for finding, _ in second.judged) else first.regions

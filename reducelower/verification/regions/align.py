@@ -1,10 +1,9 @@
 """Aligns two models: which values are the same by construction, and which must be shown to be equal.
 
 One table numbers the values of both (`numbering`), with guesses for the second: a value that has a counterpart in the
-first, by name, by the order of like nodes, or because a plan says so, takes the number of its counterpart. If it is
-computed differently, it becomes a *claim* that the two are equal. A guess may be wrong, since names may mislead: a
-claim that fails is dropped, and another counterpart is tried; without one, the claims downstream become larger. Outputs
-of the models are always claims, unless they are the same by construction.
+first, by name or because a plan says so, takes the number of its counterpart. If it is computed differently, it becomes
+a *claim* that the two are equal. Names may mislead: a claim that fails is dropped, and the claims downstream become
+larger. Outputs of the models are always claims, unless they are the same by construction.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from reducelower.plan import Plan, Site
 from reducelower.types import Inference
 from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.claims import Alignment, Claim, Level
-from reducelower.verification.regions.guesses import Guesses, Names
 from reducelower.verification.regions.numbering import Table, attributes
 from reducelower.verification.regions.places import Place
 from reducelower.verification.regions.rewrites import Rewrites
@@ -39,14 +37,13 @@ def align(
     dropped: Collection[Hashable] = (),
     inferences: tuple[Inference, Inference],
     interface: Interface | None = None,
-    names: Names = "first",
+    by_name: bool = True,
     everywhere: bool = False,
 ) -> Alignment:
     """Align two models.
 
-    Claims that failed are `dropped`, by their keys, and not made again; the sites of a plan always become claims.
-    Values of the same name are claimed to be equal, and values in the order of nodes; only by name if there is a record
-    of the rewrites, since a conversion keeps names.
+    Values of the same name are claimed to be equal, except in claims that failed and are `dropped`, by their keys; the
+    sites of a plan always become claims.
 
     Args:
         before, after: the models, without local functions (`inlined`).
@@ -54,15 +51,13 @@ def align(
         dropped: keys of claims.
         inferences: what is known about the values of both models.
         interface: which inputs and outputs correspond; by default those of the same name.
-        names: what equal names of values mean.
+        by_name: whether values of the same name count as counterparts; outputs of the models always do.
         everywhere: whether all graphs inside matched nodes are aligned, not only those that differ.
     """
     sites = () if plan is None else plan.sites
     applied = plan.steps[0].applied if plan is not None and len(plan.steps) == 1 else None
-    table, rewrites = Table(), Rewrites(applied)
-    guesses = Guesses(table, frozenset(dropped), "only" if rewrites.are_known else names)
     places = Place(before, inferences[0]), Place(after, inferences[1])
-    return _Aligner(table, guesses, sites, rewrites, everywhere).run(*places, interface)
+    return _Aligner(sites, Rewrites(applied), frozenset(dropped), by_name, everywhere).run(*places, interface)
 
 
 Interface = tuple[Mapping[str, str], Mapping[str, str]]
@@ -71,11 +66,12 @@ Interface = tuple[Mapping[str, str], Mapping[str, str]]
 
 @dataclass
 class _Aligner:
-    _table: Table
-    _guesses: Guesses
     _sites: Sequence[Site]
     _rewrites: Rewrites
+    _dropped: frozenset[Hashable]
+    _by_name: bool
     _everywhere: bool
+    _table: Table = field(default_factory=Table)
     _found: Alignment = field(default_factory=Alignment)
 
     def run(self, left: Place, right: Place, interface: Interface | None) -> Alignment:
@@ -97,7 +93,7 @@ class _Aligner:
             self._table.add(node, left.numbers, left.opsets)
         self._found.levels.append(level)
         sites = self._sites_of(level)
-        guesses = self._guesses.of(level, outputs) | {name: name for name in sites}
+        guesses = {**self._named(level), **outputs, **{name: name for name in sites}}
         claims: dict[object, Claim] = {}
         computed: dict[str, int] = {}
         for node in right.holder.node:
@@ -140,6 +136,11 @@ class _Aligner:
             return True
         # Otherwise another value of the first model may be computed in this way.
         return level.right.numbers[right] not in level.computed and level.may_be_one(left, right)
+
+    def _named(self, level: Level) -> dict[str, str]:
+        """The values that nodes of both models compute, by name."""
+        names = (name for name in level.right.positions if self._by_name and name in level.left.positions)
+        return {name: name for name in names if (level.path, name, name) not in self._dropped}
 
     def _sites_of(self, level: Level) -> dict[str, Site]:
         """The sites of the plan in this graph, by the names of their outputs, which a conversion keeps."""
