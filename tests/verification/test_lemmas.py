@@ -45,7 +45,7 @@ def findings(source: ModelProto, made: Legalized, clock: Clock | None = None) ->
         values[value.name] = values[value.name].astype(dtype)
     checker = Checker(clock=clock or Clock(None), values=lambda names: {name: values[name] for name in names})
     inferences = Inference(source), Inference(made.model)
-    found = align(source, made.model, made.plan, dropped=(), inferences=inferences)
+    found = align(source, made.model, made.plan, inferences=inferences)
     assert all(claim.rewrite is not None for claim in found.claims)
     return [finding for finding, _ in settled(found.claims, checker)[0]]
 

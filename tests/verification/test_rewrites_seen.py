@@ -20,7 +20,7 @@ from tools.verification.faults import plant
 
 def claims(source: ModelProto, result: ModelProto, plan: Plan | None) -> list[Claim]:
     inferences = Inference(source), Inference(result)
-    return align(source, result, plan, dropped=(), inferences=inferences).claims
+    return align(source, result, plan, inferences=inferences).claims
 
 
 def closes(source: ModelProto, result: ModelProto, plan: Plan) -> bool:

@@ -78,7 +78,7 @@ def test_a_small_model_with_functions_imports_every_domain_once() -> None:
     after = model("g (float[N] x) => (float[N] y) { y = local.own (x) }", functions=own)
     after.opset_import[0].domain = "ai.onnx"
     inferences = Inference(before), Inference(after)
-    (claim,) = align(before, after, None, dropped=(), inferences=inferences).claims
+    (claim,) = align(before, after, None, inferences=inferences).claims
     _, small = small_models(cut(claim))
     assert sorted(item.domain for item in small.opset_import) == ["", "local"]
 
@@ -96,5 +96,5 @@ def test_a_name_is_a_guess_where_its_values_may_be_equal(after: str, claimed: li
     left, right = (
         model(f"{head} {{ {body} }}") for body in ("a = Mul (x, x)  y = Transpose <perm = [1, 0]> (a)", after)
     )
-    found = align(left, right, None, dropped=(), inferences=(Inference(left), Inference(right)))
+    found = align(left, right, None, inferences=(Inference(left), Inference(right)))
     assert [claim.pairs for claim in found.claims] == claimed

@@ -25,7 +25,7 @@ from reducelower.verification.checking.alike import Judged
 from reducelower.verification.checking.checker import Checker, is_plain
 from reducelower.verification.findings import DISTANCES, HOLDING, SiteVerification
 from reducelower.verification.inputs.made import Dims, InputSpec, tensor_dims
-from reducelower.verification.regions.claims import Claim
+from reducelower.verification.regions.claims import Claim, Rewrite
 from reducelower.verification.regions.numbering import captured, content, renamed
 from reducelower.verification.regions.pairs import Pair, bare
 from reducelower.verification.regions.places import Place
@@ -45,6 +45,7 @@ class _Lemma:
 
     entry: Entry
     claims: list[Claim] = field(default_factory=list)
+    rewrites: list[Rewrite] = field(default_factory=list)
 
     @cached_property
     def operands(self) -> list[str]:
@@ -61,7 +62,8 @@ class _Lemma:
         """
         if any(node.domain not in DEFAULT_DOMAINS for node in walk([self.entry.node, *self.entry.nodes])):
             return []
-        inside = [_said(claim)[1] for claim in self.claims if claim.level.path == "graph"]
+        both = zip(self.claims, self.rewrites, strict=True)
+        inside = [names for claim, (_, names) in both if claim.level.path == "graph"]
         found = [*inside[: _SAMPLES - 1], *inside[_SAMPLES - 1 :][-1:]]
         return found if all(name in names for names in found for name in self.operands) else []
 
@@ -84,7 +86,7 @@ class _Lemma:
         """The finding for operands of the types and ranks that they have at some places; None if it fails."""
         pair = self._pair(samples[0])
         names = [item.name for item in pair.inputs]
-        told = (_told(_said(claim)[0]).values() for claim in self.claims)
+        told = (_told(entry).values() for entry in {id(entry): entry for entry, _ in self.rewrites}.values())
         found = checker.settle(
             pair,
             [dict(zip(names, sample, strict=True)) for sample in samples],
@@ -99,7 +101,7 @@ class _Lemma:
 
     def _pair(self, sample: Sequence[Array]) -> Pair:
         """Both sides, for operands like these; values are named as at the first place. Sizes are free unless one."""
-        entry, known = _said(self.claims[0])
+        entry, known = self.rewrites[0]
         names = {**known, **{name: f"after/{name}" for name in (*entry.added, *entry.derived)}}
         held = {names[name]: value for name, value in entry.constants.items()}
         more = {names[name]: numpy_helper.to_array(value) for name, value in entry.added.items()}
@@ -125,13 +127,6 @@ class _Lemma:
         outputs = [name for name in nodes[0].output if name]
         before, after = map(_place, entry.opsets)
         return Pair(self.claims[0], nodes, replacement, inputs, constants, before, after, outputs)
-
-
-def _said(claim: Claim) -> tuple[Entry, Mapping[str, str]]:
-    """The entry of the rewrite behind a claim, and the names of the node by blanks."""
-    assert claim.rewrite is not None
-    assert claim.rewrite.entry is not None
-    return claim.rewrite.entry, claim.rewrite.names or {}
 
 
 def _place(opset: int) -> Place:
@@ -180,9 +175,11 @@ def settled(claims: Sequence[Claim], checker: Checker) -> tuple[Judged, list[Cla
     keys: dict[int, Hashable] = {}
     for claim in claims:
         if claim.rewrite is not None:
-            entry, _ = _said(claim)
+            entry, _ = claim.rewrite
             key = keys.get(id(entry)) or keys.setdefault(id(entry), _key(entry))
-            found.setdefault(key, _Lemma(entry)).claims.append(claim)
+            lemma = found.setdefault(key, _Lemma(entry))
+            lemma.claims.append(claim)
+            lemma.rewrites.append(claim.rewrite)
     checker.watch({names[name] for lemma in found.values() for names in lemma.places for name in lemma.operands})
     judged: Judged = []
     for lemma in found.values():

@@ -5,7 +5,6 @@ A plan names some regions, its sites, beforehand. Aligning the models finds the 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -62,8 +61,7 @@ def verify_regions(
     compared by tolerances; a Reduce operator is compared with its value in exact arithmetic. If they differ in
     onnxruntime, onnx's reference evaluator decides whose fault it is.
 
-    Names of values may mislead. If regions that names or order told of differ, the models are aligned once more
-    without these guesses.
+    Names of values may mislead. If a region differs that only names tell of, the models are aligned once more without.
 
     Args:
         before: the source model.
@@ -80,10 +78,9 @@ def verify_regions(
     if first.left:
         regions = f"{first.left:,} of {counted(len(first.alignment.claims), 'differing region')}"
         return _undecided(first, f"{regions} not reached {within}")
-    guesses = frozenset(first.failing_guesses())
-    if not guesses:
+    if not first.may_mislead():
         return first.regions
-    second = None if checker.clock.over else judge(aligned(dropped=guesses))
+    second = None if checker.clock.over else judge(aligned(by_name=False))
     if second is None or second.left:
         return _undecided(first, f"whether regions hold where the models are aligned otherwise was not seen {within}")
     return second.regions if all(finding.ok for finding, _ in second.judged) else first.regions
@@ -109,11 +106,10 @@ class _Round:
         found = (replace(item, nodes=nodes_of(claims)) if claims else item for item, claims in self.judged)
         return Regions(tuple(found), self.alignment)
 
-    def failing_guesses(self) -> Iterator[Hashable]:
-        """The keys of claims that failed and can be dropped."""
-        for claim in (claim for finding, claims in self.judged if not finding.ok for claim in claims):
-            if claim.site is None and not claim.is_output:
-                yield from claim.keys
+    def may_mislead(self) -> bool:
+        """Whether a claim failed that only names tell of."""
+        failed = (claim for finding, claims in self.judged if not finding.ok for claim in claims)
+        return any(claim.site is None and not claim.is_output for claim in failed)
 
 
 def _undecided(found: _Round, unseen: str) -> Regions:

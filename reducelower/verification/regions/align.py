@@ -2,13 +2,13 @@
 
 One table numbers the values of both (`numbering`), with guesses for the second: a value that has a counterpart in the
 first, by name or because a plan says so, takes the number of its counterpart. If it is computed differently, it becomes
-a *claim* that the two are equal. Names may mislead: a claim that fails is dropped, and the claims downstream become
-larger. Outputs of the models are always claims, unless they are the same by construction.
+a *claim* that the two are equal. Names may mislead: if a claim fails, the models are aligned again without names, so
+that the claims become larger. Outputs of the models are always claims, unless they are the same by construction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from onnx import ModelProto, NodeProto
@@ -34,7 +34,6 @@ def align(
     after: ModelProto,
     plan: Plan | None,
     *,
-    dropped: Collection[Hashable] = (),
     inferences: tuple[Inference, Inference],
     interface: Interface | None = None,
     by_name: bool = True,
@@ -42,13 +41,11 @@ def align(
 ) -> Alignment:
     """Align two models.
 
-    Values of the same name are claimed to be equal, except in claims that failed and are `dropped`, by their keys; the
-    sites of a plan always become claims.
+    Values of the same name are claimed to be equal; the sites of a plan always become claims.
 
     Args:
         before, after: the models, without local functions (`inlined`).
         plan: what a conversion did; None if the models are not related.
-        dropped: keys of claims.
         inferences: what is known about the values of both models.
         interface: which inputs and outputs correspond; by default those of the same name.
         by_name: whether values of the same name count as counterparts; outputs of the models always do.
@@ -57,7 +54,7 @@ def align(
     sites = () if plan is None else plan.sites
     applied = plan.steps[0].applied if plan is not None and len(plan.steps) == 1 else None
     places = Place(before, inferences[0]), Place(after, inferences[1])
-    return _Aligner(sites, Rewrites(applied), frozenset(dropped), by_name, everywhere).run(*places, interface)
+    return _Aligner(sites, Rewrites(applied), by_name, everywhere).run(*places, interface)
 
 
 Interface = tuple[Mapping[str, str], Mapping[str, str]]
@@ -68,7 +65,6 @@ Interface = tuple[Mapping[str, str], Mapping[str, str]]
 class _Aligner:
     _sites: Sequence[Site]
     _rewrites: Rewrites
-    _dropped: frozenset[Hashable]
     _by_name: bool
     _everywhere: bool
     _table: Table = field(default_factory=Table)
@@ -93,7 +89,8 @@ class _Aligner:
             self._table.add(node, left.numbers, left.opsets)
         self._found.levels.append(level)
         sites = self._sites_of(level)
-        guesses = {**self._named(level), **outputs, **{name: name for name in sites}}
+        named = [name for name in right.positions if self._by_name and name in left.positions]
+        guesses = {**dict(zip(named, named, strict=True)), **outputs, **{name: name for name in sites}}
         claims: dict[object, Claim] = {}
         computed: dict[str, int] = {}
         for node in right.holder.node:
@@ -136,11 +133,6 @@ class _Aligner:
             return True
         # Otherwise another value of the first model may be computed in this way.
         return level.right.numbers[right] not in level.computed and level.may_be_one(left, right)
-
-    def _named(self, level: Level) -> dict[str, str]:
-        """The values that nodes of both models compute, by name."""
-        names = (name for name in level.right.positions if self._by_name and name in level.left.positions)
-        return {name: name for name in names if (level.path, name, name) not in self._dropped}
 
     def _sites_of(self, level: Level) -> dict[str, Site]:
         """The sites of the plan in this graph, by the names of their outputs, which a conversion keeps."""

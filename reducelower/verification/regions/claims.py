@@ -7,13 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from reducelower.model.rewrites import Applied
+from reducelower.model.rewrites import Entry
 from reducelower.model.value_info import may_be_of_one_shape
 from reducelower.plan import Site
 from reducelower.verification.regions.numbering import Numbers
 from reducelower.verification.regions.places import Place
 
-__all__ = ["Alignment", "Claim", "Level"]
+__all__ = ["Alignment", "Claim", "Level", "Rewrite"]
+
+Rewrite = tuple[Entry, Mapping[str, str]]
+"""What was applied, and the names of the node's values by blank."""
 
 
 @dataclass
@@ -46,11 +49,6 @@ class Level:
         """The numbers of the values in this graph that both sides have."""
         return frozenset(_own(self.left.numbers).values()) & frozenset(_own(self.right.numbers).values())
 
-    @cached_property
-    def visible(self) -> frozenset[int]:
-        """The same, with the values of the graphs around it."""
-        return frozenset(self.left.numbers.values()) & frozenset(self.right.numbers.values())
-
 
 @dataclass
 class Claim:
@@ -68,13 +66,8 @@ class Claim:
     pairs: list[tuple[str, str]]
     site: Site | None = None
     is_output: bool = False
-    rewrite: Applied | None = None
+    rewrite: Rewrite | None = None
     is_same: bool = False
-
-    @property
-    def keys(self) -> list[tuple[str, str, str]]:
-        """Identify its guesses: the graph, and the names on both sides."""
-        return [(self.level.path, *pair) for pair in self.pairs]
 
     @cached_property
     def named(self) -> Site:

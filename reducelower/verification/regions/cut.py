@@ -8,15 +8,12 @@ weights and what is computed from them (`fixed`), and with more of its surroundi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from reducelower.model.graph import subgraphs
 from reducelower.numerics.measure import Array
 from reducelower.verification.inputs.made import InputSpec
-from reducelower.verification.operators import RANDOM
 from reducelower.verification.regions.claims import Claim, Level
 from reducelower.verification.regions.numbering import read_by, renamed
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair
@@ -27,7 +24,6 @@ __all__ = ["cut"]
 
 _FEW_FLOATS = 8
 _MOST_NODES = 4000
-_FEW_STEPS = 2
 _MOST_BYTES = 1 << 28  # of weights that only one side has
 
 
@@ -49,9 +45,10 @@ def cut(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: bool = Fal
     results = {place.numbers.get(name, -1) for place, names in zip(places, targets, strict=True) for name in names}
     opened |= results - {-1}
     left, right = (_Side(level, *side, opened, fixed) for side in zip(places, targets, strict=True))
-    derived = (_derived(left, right) | _derived(right, left)) - opened
-    if derived:
-        return cut(claim, opened | derived, fixed=fixed)
+    # What one side alone reads may depend on what the other reads: the replacement may read a Cast of it.
+    alone = (left.closed ^ right.closed) - frozenset({*left.inputs.values()} & {*right.inputs.values()})
+    if alone:
+        return cut(claim, opened | alone, fixed=fixed)
     names: dict[int, str] = {}
     for side, prefix in ((left, ""), (right, "after/")):
         for name, number in side.inputs.items():
@@ -120,7 +117,7 @@ class _Side:
     def _take(self, name: str, value: Array | TensorProto) -> None:
         number = self.place.numbers.get(name, -1)
         # If both sides have a weight, random values do as well. An initializer has no producer.
-        is_weight = number in self._level.visible and name not in self._targets and not self._fixed
+        is_weight = number in self._level.shared and name not in self._targets and not self._fixed
         if isinstance(value, np.ndarray) and not (is_weight and value.size > _most_held(value)):
             self.constants[name] = value
         elif isinstance(value, TensorProto) and not is_weight:
@@ -157,36 +154,8 @@ def _most_held(value: Array) -> int:
     return _FEW_FLOATS if value.dtype.kind == "f" else SMALL_CONSTANT
 
 
-def _derived(side: _Side, other: _Side) -> set[int]:
-    """The numbers of inputs that only one side reads, and that a few nodes compute from other inputs.
-
-    They depend on those: the replacement may read a Cast of a value that the source reads.
-    """
-    others = {*other.inputs.values()}
-    inputs = {*side.inputs.values()} | others
-    alone = {number: name for name, number in side.inputs.items() if number not in others}
-    found = (_of_inputs(side.place, name, inputs - {number}) for number, name in alone.items())
-    return set().union(*filter(None, found))
-
-
-def _of_inputs(place: Place, name: str, inputs: set[int], depth: int = 0) -> set[int] | None:
-    """The numbers of a value and of those it is computed from in a few steps, if these end in inputs and constants."""
-    node, numbers = place.producer(name), place.numbers
-    if node is None or node.op_type in RANDOM or name not in numbers or depth == _FEW_STEPS or any(subgraphs(node)):
-        return None
-    given = [operand for operand in node.input if operand and not place.is_fixed(operand)]
-    found = {numbers[name]}
-    for operand in given:
-        if numbers.get(operand) not in inputs:
-            inner = _of_inputs(place, operand, inputs, depth + 1)
-            if inner is None:
-                return None
-            found |= inner
-    return found if given else None
-
-
 def _inputs(left: _Side, right: _Side, names: Mapping[int, str]) -> dict[int, InputSpec]:
-    """What is known about every input: from the first model, and from the second what the first does not know."""
+    """What is known about every input, from the model that knows more; names of sizes mean something in one only."""
     found: dict[int, InputSpec] = {}
     for side in (left, right):
         for name, number in side.inputs.items():
@@ -194,19 +163,10 @@ def _inputs(left: _Side, right: _Side, names: Mapping[int, str]) -> dict[int, In
             if known is not None and known.element_type and known.dims is not None and None not in known.dims:
                 continue  # asking the second model may infer all of its types
             other = InputSpec(names[number], *side.place.type_of(name))
-            found[number] = other if known is None else _together(known, other)
+            found[number] = other if known is None else max(known, other, key=_tells)
     return found
 
 
-def _together(known: InputSpec, other: InputSpec) -> InputSpec:
-    """What two models know about the same value; names of sizes mean something in one model only."""
-    if not other.element_type:
-        return known
-    if not known.element_type or known.dims is None:
-        return other
-    if other.dims is None or len(other.dims) != len(known.dims):
-        return known
-    pairs = zip(known.dims, other.dims, strict=True)
-    return replace(
-        known, dims=tuple(theirs if isinstance(theirs, int) and own is None else own for own, theirs in pairs)
-    )
+def _tells(item: InputSpec) -> tuple[bool, bool, int]:
+    """How much is known about an input: its type, its rank, sizes."""
+    return item.element_type != 0, item.dims is not None, sum(isinstance(dim, int) for dim in item.dims or ())

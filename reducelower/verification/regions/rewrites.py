@@ -7,16 +7,13 @@ stays, but whose operator has another page at the new version, is a rewrite to i
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-
-from onnx import numpy_helper
 
 from reducelower.model.graph import may_hold_graphs
 from reducelower.model.rewrites import Applied, Entry
 from reducelower.numerics.measure import Array, identical
 from reducelower.scope.blanks import blank
-from reducelower.verification.regions.claims import Claim
+from reducelower.verification.regions.claims import Claim, Rewrite
 from reducelower.verification.regions.numbering import Numbers, Table, renamed
 from reducelower.verification.regions.places import Place
 
@@ -28,10 +25,12 @@ class Rewrites:
 
     def __init__(self, applied: Sequence[Applied] | None) -> None:
         """Take the record of what was applied; None if there is none."""
-        counts = Counter((each.graph, each.index) for each in applied or ())
-        self._by_place = {(each.graph, each.index): each for each in applied or ()}
-        self._by_place = {place: each for place, each in self._by_place.items() if counts[place] == 1}
         self.are_known = applied is not None
+        self._by_place: dict[tuple[str, int], Rewrite | None] = {}
+        for each in applied or ():
+            place = each.graph, each.index
+            is_again = place in self._by_place
+            self._by_place[place] = None if is_again or each.entry is None else (each.entry, each.names or {})
 
     def note(self, claim: Claim, computed: Mapping[str, int], table: Table) -> None:
         """Add to a claim the rewrite that its two sides are, if they are one.
@@ -41,44 +40,36 @@ class Rewrites:
             computed: the numbers of the values of the second model, as it computes them.
             table: gives the numbers.
         """
-        level = claim.level
-        at = level.left.positions.get(claim.pairs[0][0]) if self.are_known else None
-        if at is None:
+        left, right = claim.level.left, claim.level.right
+        at = left.positions.get(claim.pairs[0][0]) if self.are_known else None
+        found = None if at is None else self._by_place.get((claim.level.path, at)) or _stayed(claim, at)
+        if found is None:
             return
-        found = self._by_place.get((level.path, at)) or _stayed(claim, at)
-        if found is None or found.entry is None or found.names is None:
+        entry, names = found
+        known = {part: left.numbers[name] for part, name in names.items() if name in left.numbers}
+        numbers: Numbers = dict(known)
+        if not all(_is(left, names[part], value) for part, value in entry.constants.items()):
             return
-        if not {left for left, _ in claim.pairs} <= {*found.names.values()}:
-            return  # it is about another node, which stood there after a change to the whole model
-        entry, names = found.entry, found.names
-        numbers: Numbers = {
-            part: level.left.numbers[name] for part, name in names.items() if name in level.left.numbers
-        }
-        known = {name: numbers.get(part) for part, name in names.items()}
-        for part, value in entry.constants.items():
-            is_held = numbers.get(part) == table.constant(numpy_helper.from_array(value))
-            if not (is_held or _is(level.left, names[part], value)):
-                return
-        table.add(entry.node, numbers, level.left.opsets)
-        if any(numbers.get(part) != known[name] for part, name in names.items()):
-            return
+        table.add(entry.node, numbers, left.opsets)
+        if numbers != known:
+            return  # it is about another node, which stood there before a change to the whole model
         for name, tensor in (*entry.added.items(), *entry.adopted.items()):
             numbers[name] = table.constant(tensor)
         for node in entry.nodes:
-            table.add(node, numbers, level.right.opsets)
-        made = {name: numbers.get(part) for part, name in names.items()}
-        if all(made[left] == computed[right] for left, right in claim.pairs):
+            table.add(node, numbers, right.opsets)
+        made = {name: numbers[part] for part, name in names.items()}
+        if all(made.get(name) == computed[other] for name, other in claim.pairs):
             claim.rewrite = found
-            claim.is_same = all(known[left] == made[left] for left, _ in claim.pairs)
+            claim.is_same = all(left.numbers[name] == made[name] for name, _ in claim.pairs)
 
 
 def _is(place: Place, name: str, value: Array) -> bool:
-    """Whether a value is computed from constants, and equals this one."""
+    """Whether a value is a constant or computed from constants, and equals this one."""
     known = place.evaluated(name)
     return known is not None and identical(known, value)
 
 
-def _stayed(claim: Claim, at: int) -> Applied | None:
+def _stayed(claim: Claim, at: int) -> Rewrite | None:
     """A node that stays, as a rewrite to itself."""
     level, (left, right) = claim.level, claim.pairs[0]
     node, other = level.left.holder.node[at], level.right.producer(right)
@@ -86,9 +77,8 @@ def _stayed(claim: Claim, at: int) -> Applied | None:
         return None
     if list(node.output).index(left) != list(other.output).index(right):
         return None
-    names = list(dict.fromkeys(filter(None, (*node.input, *node.output))))
-    blanks = {name: blank(number) for number, name in enumerate(names)}
+    blanks = {name: blank(number) for number, name in enumerate(dict.fromkeys((*node.input, *node.output))) if name}
     bare = renamed(node, blanks)
     opsets = level.left.opsets.get("", 1), level.right.opsets.get("", 1)
     entry = Entry(bare, [bare], opsets, {}, {}, {}, frozenset(), (), "")
-    return Applied(level.path, at, entry, {part: name for name, part in blanks.items()})
+    return entry, {part: name for name, part in blanks.items()}
