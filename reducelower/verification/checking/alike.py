@@ -50,17 +50,14 @@ def grouped(claims: Iterable[Claim], clock: Clock) -> tuple[list[list[Pair]], Ju
     ]
 
 
-def check_alike(pairs: Sequence[Pair], checker: Checker, *, in_detail: bool = True) -> Judged:
-    """One finding for like regions, or several if they hold only with their own sizes, weights or surroundings.
-
-    Surroundings are tried only `in_detail`.
-    """
+def check_alike(pairs: Sequence[Pair], checker: Checker) -> Judged:
+    """One finding for like regions, or several if they hold only with their own sizes, weights or surroundings."""
     by_sizes: dict[object, list[Pair]] = {}
     for pair in pairs:
         by_sizes.setdefault(pair.sizes, []).append(pair)
     first, *others = (alike[0] for alike in by_sizes.values())
     finding = checker.check(first, others)
-    if (finding.holds_alone and not (first.is_reduction and finding.status == "departs")) or not in_detail:
+    if finding.holds_alone and not (first.is_reduction and finding.status == "departs"):
         return [(finding, [pair.claim for pair in pairs])]
     if others:
         return [found for alike in by_sizes.values() for found in check_alike(alike, checker)]
@@ -75,7 +72,8 @@ def check_alike(pairs: Sequence[Pair], checker: Checker, *, in_detail: bool = Tr
 def _in_place(pair: Pair, known: dict[object, SiteVerification], checker: Checker) -> tuple[object, SiteVerification]:
     """The finding for a region with its own weights, or else with the nodes around it too, and what it is a finding of.
 
-    If it holds with neither, it is that of the region alone, which is `known`, as are those of others like it.
+    If it holds with neither, it is that of the region alone, which is `known`, as are those of others like it. The
+    nodes around a mere guess are not tried, since the models are aligned without it then.
     """
     alone = known[pair.identity]
 
@@ -87,7 +85,7 @@ def _in_place(pair: Pair, known: dict[object, SiteVerification], checker: Checke
     try:
         around = cut(pair.claim, pair.opened, fixed=True)
         has_own_weights = check(around).holds_alone
-        if not has_own_weights:
+        if not has_own_weights and not pair.claim.is_guess:
             for _ in range(_RINGS):
                 around = cut(pair.claim, around.opened | around.closed, fixed=True)
         found = check(around)

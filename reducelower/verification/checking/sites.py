@@ -24,8 +24,6 @@ from reducelower.verification.running.source import OutOfTimeError
 
 __all__ = ["Regions", "losses", "verify_regions"]
 
-_IN_DETAIL = 8  # differing regions that are examined in detail, if there is no plan
-
 
 @dataclass(frozen=True)
 class Regions:
@@ -72,15 +70,14 @@ def verify_regions(
     before, after = inlined(before), inlined(after)
     checker = checker or Checker()
     aligned = partial(align, before, after, plan, inferences=(Inference(before), Inference(after)))
-    judge = partial(_judge, checker=checker, has_plan=plan is not None)
-    first = judge(aligned())
+    first = _judge(aligned(), checker)
     within = f"within the budget of {checker.clock.budget or 0:g} s; raise --verify-budget"
     if first.left:
         regions = f"{first.left:,} of {counted(len(first.alignment.claims), 'differing region')}"
         return _undecided(first, f"{regions} not reached {within}")
     if not first.may_mislead():
         return first.regions
-    second = None if checker.clock.over else judge(aligned(by_name=False))
+    second = None if checker.clock.over else _judge(aligned(by_name=False), checker)
     if second is None or second.left:
         return _undecided(first, f"whether regions hold where the models are aligned otherwise was not seen {within}")
     return second.regions if all(finding.ok for finding, _ in second.judged) else first.regions
@@ -108,8 +105,7 @@ class _Round:
 
     def may_mislead(self) -> bool:
         """Whether a claim failed that only names tell of."""
-        failed = (claim for finding, claims in self.judged if not finding.ok for claim in claims)
-        return any(claim.site is None and not claim.is_output for claim in failed)
+        return any(claim.is_guess for finding, claims in self.judged if not finding.ok for claim in claims)
 
 
 def _undecided(found: _Round, unseen: str) -> Regions:
@@ -132,11 +128,11 @@ def losses(before: ModelProto, after: ModelProto, plan: Plan) -> tuple[str, ...]
     before, after = inlined(before), inlined(after)
     alignment = align(before, after, chosen, inferences=(Inference(before), Inference(after)))
     alignment.claims[:] = [claim for claim in alignment.claims if claim.site is not None]
-    found = _judge(alignment, Checker(), has_plan=True).regions.findings
+    found = _judge(alignment, Checker()).regions.findings
     return tuple(finding.loss for finding in found if finding.status == "loses range")
 
 
-def _judge(alignment: Alignment, checker: Checker, *, has_plan: bool) -> _Round:
+def _judge(alignment: Alignment, checker: Checker) -> _Round:
     """A finding for each distinct region of an alignment, as far as time allows."""
     judged: Judged = []
     for site in alignment.missing:
@@ -154,8 +150,7 @@ def _judge(alignment: Alignment, checker: Checker, *, has_plan: bool) -> _Round:
         first = {pair.identity: pair for group in groups for pair in reversed(group)}.values()
         checker.watch({item.name for pair in first if pair.site.graph == "graph" for item in pair.inputs})
         for group in groups:
-            in_detail = has_plan or sum(not finding.ok for finding, _ in judged) < _IN_DETAIL
-            judged += check_alike(group, checker, in_detail=in_detail)
+            judged += check_alike(group, checker)
             left -= len(group)
     except OutOfTimeError:
         return _Round(alignment, judged, left)

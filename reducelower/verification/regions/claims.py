@@ -57,7 +57,7 @@ class Claim:
     Attributes:
         pairs: their names, in the first and in the second model; outputs of one node of the first.
         site: what the plan says about it; None without a plan.
-        is_output: whether one of them is an output of its graph, so that the claim cannot be dropped.
+        is_output: whether one of them is an output of its graph.
         rewrite: the record of the rewrite, if both sides are what it says (`rewrites`); else None.
         is_same: whether value numbering proves it, and it is claimed only because the plan names it.
     """
@@ -68,6 +68,11 @@ class Claim:
     is_output: bool = False
     rewrite: Rewrite | None = None
     is_same: bool = False
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether only names tell of it."""
+        return self.site is None and not self.is_output
 
     @cached_property
     def named(self) -> Site:
