@@ -1,4 +1,4 @@
-"""Time limits: clocks for budgets, and one thread that stops runs when their time is over."""
+"""Time limits: clocks for budgets, and threads that stop runs when their time is over."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from reducelower.model.text import counted
 from reducelower.verification.running.source import OutOfTimeError
 
 __all__ = ["Clock", "terminated_after"]
-
-_INTERVAL = 0.05
-"""Seconds between two checks of the current runs."""
 
 
 class Clock:
@@ -49,40 +46,17 @@ class Clock:
             raise OutOfTimeError(f"the budget of {self.budget:g} s is used up", unsupported=True)
 
 
-# One thread for all runs: to start a thread takes longer than most runs.
-_starting = threading.Lock()
-_running: dict[int, tuple[float, Any]] = {}
-_watchdog: threading.Thread | None = None
-
-
 @contextmanager
 def terminated_after(options: Any, seconds: float | None) -> Iterator[None]:
     """Set ``terminate`` of these ``onnxruntime.RunOptions`` if the block takes longer than these seconds."""
     if seconds is None:
         yield
         return
-    if seconds <= 0:  # the run could be over before the thread is awake
-        options.terminate = True
-    _running[id(options)] = time.monotonic() + seconds, options
-    if _watchdog is None or not _watchdog.is_alive():  # a forked process does not have the thread
-        _start_watchdog()
+    options.terminate = seconds <= 0  # the run could be over before a thread is awake
+    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), setattr, (options, "terminate", True))
+    timer.daemon = True
+    timer.start()
     try:
         yield
     finally:
-        del _running[id(options)]
-
-
-def _start_watchdog() -> None:
-    global _watchdog
-    with _starting:
-        if _watchdog is None or not _watchdog.is_alive():
-            _watchdog = threading.Thread(target=_watch, name="reducelower deadlines", daemon=True)
-            _watchdog.start()
-
-
-def _watch() -> None:
-    while True:
-        for deadline, options in list(_running.values()):
-            if deadline <= time.monotonic():
-                options.terminate = True
-        time.sleep(_INTERVAL)
+        timer.cancel()
