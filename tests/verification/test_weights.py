@@ -88,6 +88,17 @@ def test_a_large_constant_is_the_same_value_as_an_initializer() -> None:
     assert not found.sites
 
 
+def test_a_large_constant_that_one_side_alone_reads_is_one_of_its_own() -> None:
+    given, other = (
+        model(f"g (float[N, 200] x) => (float[N, 200] y, float[200] z) {{ z = Neg (w)  y = {body} }}")
+        for body in ("Mul (x, w)", "Identity (x)")
+    )
+    for each in (given, other):
+        value = numpy_helper.from_array(np.ones(SIZE, np.float32))
+        each.graph.node.insert(0, helper.make_node("Constant", [], ["w"], value=value))
+    assert verify(given, other).verdict == "equivalent"
+
+
 def test_one_element_of_a_large_weight_is_seen() -> None:
     other = W.copy()
     other[7, 9] += 1

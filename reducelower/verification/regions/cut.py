@@ -44,11 +44,14 @@ def cut(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: bool = Fal
     # A result of one side is no input of the other, which may add something to it.
     results = {place.numbers.get(name, -1) for place, names in zip(places, targets, strict=True) for name in names}
     opened |= results - {-1}
-    left, right = (_Side(level, *side, opened, fixed) for side in zip(places, targets, strict=True))
-    # What one side alone reads may depend on what the other reads: the replacement may read a Cast of it.
-    alone = (left.closed ^ right.closed) - frozenset({*left.inputs.values()} & {*right.inputs.values()})
-    if alone:
-        return cut(claim, opened | alone, fixed=fixed)
+    while True:
+        left, right = (_Side(level, *side, opened, fixed) for side in zip(places, targets, strict=True))
+        # What one side alone reads may depend on what the other reads: the replacement may read a Cast of it.
+        both = frozenset({*left.inputs.values()} & {*right.inputs.values()})
+        alone = (left.closed | right.closed) - both - opened
+        if not alone:
+            break
+        opened |= alone
     names: dict[int, str] = {}
     for side, prefix in ((left, ""), (right, "after/")):
         for name, number in side.inputs.items():
