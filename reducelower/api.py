@@ -282,5 +282,5 @@ def legalized(
         made, plan = legal(fit.document, target, settings, report=report)
     if in_place:
         document.message.CopyFrom(made.message)
-        made = Document.of_message(document.message)
+        made = Document(document.message)
     return made, _with_fit(plan, fit)

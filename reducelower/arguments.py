@@ -30,57 +30,48 @@ class _Kind(NamedTuple):
 
     Attributes:
         says: ends the sentence "it must be".
-        has_type: whether a value is of such a type; if not, this is a TypeError.
-        is_allowed: whether a value of that type is allowed, as all are by default; if not, this is a ValueError.
+        types: the types of which it may be one; otherwise this is a TypeError.
+        allows: whether a value of such a type is allowed, as all are by default; otherwise this is a ValueError.
         items: what each item of the collection, or each value of the mapping, has to be.
+        mark: an attribute of objects that are also taken. So their class need not be imported.
     """
 
     says: str
-    has_type: Callable[[Any], bool]
-    is_allowed: Callable[[Any], bool] | None = None
+    types: tuple[type, ...] = ()
+    allows: Callable[[Any], bool] | None = None
     items: _Kind | None = None
+    mark: str = ""
+
+    def has_type(self, value: Any) -> bool:
+        """Whether a value has one of the types. True is no number, and a string no collection of letters."""
+        if isinstance(value, bool):
+            return bool in self.types
+        if Iterable in self.types and isinstance(value, str | bytes | os.PathLike):
+            return False
+        return isinstance(value, self.types) or (self.mark != "" and hasattr(value, self.mark))
 
 
 def _check(name: str, value: Any, kind: _Kind) -> None:
     if not kind.has_type(value):
         raise TypeError(f"{name} must be {kind.says}, not {value_text(value)}")
-    if kind.is_allowed is not None and not kind.is_allowed(value):
+    if kind.allows is not None and not kind.allows(value):
         raise ValueError(f"{name} must be {kind.says}, not {value_text(value)}")
     if kind.items is not None and isinstance(value, Collection):  # the items of an iterator are checked later
         for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
             _check(f"{name}[{key!r}]", item, kind.items)
 
 
-def _is(*types: type) -> Callable[[Any], bool]:
-    """Whether a value is of one of these types; True and False are no numbers."""
-    return lambda value: isinstance(value, types) and (bool in types or not isinstance(value, bool))
-
-
 def _integer(says: str, least: float = 0, most: float = inf) -> _Kind:
-    return _Kind(says, _is(Integral), lambda value: least <= value <= most)
+    return _Kind(says, (Integral,), lambda value: least <= value <= most)
 
 
 def _mapping(example: Mapping[str, object], items: _Kind | None = None) -> _Kind:
-    return _Kind(f"a mapping by name such as {example}", _is(Mapping), items=items)
+    return _Kind(f"a mapping by name such as {example}", (Mapping,), items=items)
 
 
-def _collection(says: str, items: _Kind | None = None) -> _Kind:
-    """Several values; a single string would be read as a collection of letters."""
-    return _Kind(
-        says,
-        lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes | os.PathLike),
-        items=items,
-    )
-
-
-def _has(says: str, name: str) -> _Kind:
-    """An object of one of the package's classes, known by an attribute, so that the class need not be imported."""
-    return _Kind(says, lambda value: hasattr(value, name))
-
-
-_FLAG = _Kind("True or False", _is(bool))
-_STRING = _Kind("a string", _is(str))
-_NAMES = _collection("a collection of names such as ['ReduceL2']", _STRING)
+_FLAG = _Kind("True or False", (bool,))
+_STRING = _Kind("a string", (str,))
+_NAMES = _Kind("a collection of names such as ['ReduceL2']", (Iterable,), items=_STRING)
 _SIZES = _mapping({"batch": 4}, _integer("an int from 0 on"))
 
 
@@ -104,42 +95,43 @@ def _kinds() -> Mapping[str, _Kind]:
 
     newest = latest_opset()
     return {
-        "target": _has("a reducelower.Target such as Target(13)", "without_types"),
+        "target": _Kind("a reducelower.Target such as Target(13)", mark="without_types"),
         "target_version": _integer(f"an int from 1 to {newest}, the newest opset that onnx knows here", 1, newest),
         "opset": _integer("an int such as 13", -inf),
-        "plan": _has("a reducelower.Plan, as legalize gives it", "source_opset"),
+        "plan": _Kind("a reducelower.Plan, as legalize gives it", mark="source_opset"),
         "ops": _NAMES,
         "without": _NAMES,
         "without_types": _NAMES,
         "rules": _Kind(
             "a rule book ('spec', 'stable', 'core'), a folder of rules or a RuleBook",
-            lambda value: isinstance(value, str | os.PathLike) or hasattr(value, "rules"),
+            (str, os.PathLike),
             is_book,
+            mark="rules",
         ),
-        "books": _collection("a collection of rule books such as ['stable']"),
+        "books": _Kind("a collection of rule books such as ['stable']", (Iterable,)),
         "ir_version": _Kind(
             f"'auto', 'keep' or an int from 3, the oldest IR version with opset versions, to {IR_VERSION}",
-            _is(str, Integral),
+            (str, Integral),
             lambda value: value in ("auto", "keep") if isinstance(value, str) else 3 <= value <= IR_VERSION,
         ),
         "element_types": _mapping(
-            {"y": "float32"}, _Kind("an element type such as 'float32'", _is(str), is_element_type)
+            {"y": "float32"}, _Kind("an element type such as 'float32'", (str,), is_element_type)
         ),
         "ranks": _mapping({"y": 3}, _integer(f"an int from 0 to {LARGEST_RANK}", most=LARGEST_RANK)),
-        "base_dir": _Kind("the path of a folder", _is(str, os.PathLike)),
+        "base_dir": _Kind("the path of a folder", (str, os.PathLike)),
         "assume_nonempty": _FLAG,
         "freeze_defaults": _FLAG,
         "validate": _FLAG,
         "inputs": _mapping({"x": "an array"}),
         "dims": _SIZES,
         "set_sizes": _SIZES,
-        "runtimes": _Kind(_NAMES.says.replace("ReduceL2", "onnxruntime"), _NAMES.has_type, bool, _STRING),
-        "tolerances": _mapping({"float": "a Tolerance"}, _has("a reducelower.verification.Tolerance", "ulp")),
-        "budget": _Kind("a number of seconds from 0 on, or None for no limit", _is(Real), lambda value: value >= 0),
-        "memory": _Kind("a number of GB above 0, or None for no limit", _is(Real), lambda value: value > 0),
-        "expected": _collection("the outputs in graph order, such as [array]"),
+        "runtimes": _Kind(_NAMES.says.replace("ReduceL2", "onnxruntime"), (Iterable,), bool, _STRING),
+        "tolerances": _mapping({"float": "a Tolerance"}, _Kind("a reducelower.verification.Tolerance", mark="ulp")),
+        "budget": _Kind("a number of seconds from 0 on, or None for no limit", (Real,), lambda value: value >= 0),
+        "memory": _Kind("a number of GB above 0, or None for no limit", (Real,), lambda value: value > 0),
+        "expected": _Kind("the outputs in graph order, such as [array]", (Iterable,)),
         "seed": _integer("an int from 0 on"),
-        "provider": _Kind("the name of an execution provider such as 'cuda'", _is(str)),
+        "provider": _Kind("the name of an execution provider such as 'cuda'", (str,)),
     }
 
 

@@ -72,11 +72,11 @@ def take(model: Any, *, name: str = "model", in_place: bool = False) -> Given:
         UnreadableModelError: a file is missing, or the file or the bytes are not a model.
     """
     if isinstance(model, ModelProto):
-        return Given(Document.of_message(model))
+        return Given(Document(model))
     if in_place:
         raise TypeError(f"in_place changes an onnx.ModelProto, and {name} is {value_text(model)}")
     if isinstance(model, bytes | bytearray | memoryview):
-        return Given(Document.of_bytes(bytes(model)), is_bytes=True)
+        return Given(Document(data=bytes(model)), is_bytes=True)
     if isinstance(model, str | os.PathLike):
         from reducelower.files import read_model
 
@@ -85,10 +85,10 @@ def take(model: Any, *, name: str = "model", in_place: bool = False) -> Given:
         from reducelower.ir.light import lighten
 
         light = lighten(model)
-        return Given(Document.of_message(light.proto), light=light)
+        return Given(Document(light.proto), light=light)
     proto = getattr(model, "model_proto", None)
     if isinstance(proto, ModelProto):
-        return Given(Document.of_message(proto))
+        return Given(Document(proto))
     raise TypeError(
         f"{name} must be an onnx.ModelProto, its bytes, a path, a torch.onnx.ONNXProgram or an onnx_ir.Model, "
         f"not {value_text(model)}"

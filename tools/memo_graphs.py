@@ -25,7 +25,7 @@ COMPOSITE = frozenset({"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"
 
 def converted(data: bytes, target: Target, *, memo: bool) -> bytes | str:
     """The bytes of the result, or every reason of a refusal."""
-    _, made, plan = attempt(Document.of_bytes(data), target, Settings(memo=memo), report=False)
+    _, made, plan = attempt(Document(data=data), target, Settings(memo=memo), report=False)
     return "\n".join(map(str, plan.refusals)) or made.data
 
 

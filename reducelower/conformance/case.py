@@ -62,7 +62,7 @@ class CaseFeatures:
     """The features of the last node of a model; each is worked out on first use."""
 
     def __init__(self, model: bytes, opset: int) -> None:
-        source = Document.of_bytes(model)
+        source = Document(data=model)
         graph = source.message.graph
         ground = ground_of(source.message, source, Target(opset), Settings())
         self._node = Features(graph.node[-1], NodeScope(GraphScope(ground, graph, opset, "graph", key=()), None))

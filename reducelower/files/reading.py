@@ -95,7 +95,7 @@ def _read_without_weights(path: Path) -> LoadedModel | None:
     if data is None:
         return None
     # Drop the bytes: splicing needs protobuf's own serialization, whose field order is known.
-    document = Document.of_message(parse(data, path).message)
+    document = Document(parse(data, path).message)
     external = external_files(document.message, path, inline.weight_of)
     # External data is in the folder of the link, inline weights in that of the file: there is no common folder.
     return None if external and path.is_symlink() else LoadedModel(path, document, external, inline)

@@ -45,16 +45,16 @@ def _without_weights(
     source: Document, target: Target, settings: Settings, *, report: bool
 ) -> tuple[Document, Plan] | None:
     """The same, made without parsing and writing the large weights of bytes; None if there are none, or if it fails."""
-    data = source.unparsed
+    data = source.bytes_at_hand
     weights = InlineWeights(data) if data is not None and len(data) >= WORTH_LIFTING else None
     light = None if weights is None else lift(weights)
     if weights is None or light is None:
         return None
     try:
-        made, plan = _legal(Document.of_bytes(light), target, settings, report=report)
+        made, plan = _legal(Document(data=light), target, settings, report=report)
     except ConversionError:  # a change of the whole model may need the weights
         return None
-    return Document.of_bytes(weights.joined(splice(made.data, weights))), plan
+    return Document(data=weights.joined(splice(made.data, weights))), plan
 
 
 def _legal(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
@@ -77,7 +77,7 @@ def _until_settled(source: Document, target: Target, settings: Settings, *, repo
     if plan.refusals:
         return made, plan
     for _ in range(_MOST_PASSES):
-        _, result, further = attempt(Document.of_message(made.message), plan.target, settings, report=report)
+        _, result, further = attempt(Document(made.message), plan.target, settings, report=report)
         if further.refusals and not report:
             return _until_settled(source, target, settings, report=True)  # sites say which node it replaced
         if further.refusals:

@@ -79,7 +79,7 @@ def repair(model: AnyModel, *, in_place: bool = False) -> Repaired:
     except Exception:
         if not find_defect(message):
             raise  # not the fault of a model that is damaged
-    return Repaired(given.back(Document.of_message(mended)), tuple(done))
+    return Repaired(given.back(Document(mended)), tuple(done))
 
 
 # Imports and IR version
@@ -120,7 +120,7 @@ def _version_of(domain: str, model: ModelProto) -> int:
 def _fit_ir_version(model: ModelProto) -> Iterator[str]:
     """Raise an IR version that is too old for the contents, or lower one that the installed onnx does not know."""
     old = model.ir_version
-    needed = needed_ir_version(model, Document.of_message(model))
+    needed = needed_ir_version(model, Document(model))
     if old <= 0:
         model.ir_version = max(needed, ir_version_of_opset(opset_of(model, 1)))
     elif old < needed or old > IR_VERSION >= needed:
@@ -229,7 +229,7 @@ def _move_to_import(model: ModelProto) -> Iterator[str]:
     }
     if not misplaced:
         return
-    document = Document.of_message(model)
+    document = Document(model)
     moved = document.copy()
     plan = run(moved, document, Target(), Settings(ir_version="keep"), repairs=True)
     if not plan.refusals:

@@ -174,7 +174,7 @@ def _refuse_misfit(
         hint = f"correct the types that the model states; at opset {opset} inference does not know {in_doubt}"
     if not (in_doubt or own_rules):
         return None
-    if not (reason := new_objection(source, Document.of_message(model))):
+    if not (reason := new_objection(source, Document(model))):
         return None
     if own_rules:
         first, *others = dict.fromkeys(own_rules)

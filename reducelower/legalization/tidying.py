@@ -15,7 +15,7 @@ from reducelower.model.attributes import value_of
 from reducelower.model.graph import nodes_needed, read_by, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.scope.body import BodyScope
-from reducelower.types.fold import evaluated
+from reducelower.types.contents import evaluated
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -137,7 +137,7 @@ def _computed(node: NodeProto, scope: NodeScope) -> str:
         if name and value is None:
             return ""
         values.append(value)
-    result = evaluated(node, values, scope.target_opset)
+    result = evaluated(node, values)
     # Only types that numpy itself has.
     if result is None or result.size > _LARGEST or result.dtype.kind not in "biuf":
         return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from onnx import AttributeProto, NodeProto, helper
@@ -10,7 +10,6 @@ from onnx import AttributeProto, NodeProto, helper
 from reducelower.errors import RefusedError
 
 __all__ = [
-    "HELD_AS",
     "NAMING_TYPES",
     "attribute_of",
     "copied",
@@ -22,15 +21,6 @@ __all__ = [
     "set_attribute",
     "value_of",
 ]
-
-
-HELD_AS: Mapping[int, str] = {
-    AttributeProto.INT: "value_int",
-    AttributeProto.INTS: "value_ints",
-    AttributeProto.FLOAT: "value_float",
-    AttributeProto.FLOATS: "value_floats",
-}
-"""The attribute of a Constant node that holds a value of an attribute type."""
 
 
 NAMING_TYPES = frozenset({"to", "dtype", "output_dtype", "output_datatype"})

@@ -57,11 +57,15 @@ class NodeColumns(NamedTuple):
 
 
 class Columns:
-    """Names, operators, names of attributes and element types, in inner graphs and functions too."""
+    """Names, operators, names of attributes and element types, in inner graphs and functions too.
+
+    Attributes:
+        model: the serialized model.
+    """
 
     def __init__(self, model: bytes) -> None:
         """Take a serialized model."""
-        self._bytes = model
+        self.model = model
         self._model = message_class("Model").FromString(model)
 
     def names(self) -> set[bytes]:
@@ -107,7 +111,7 @@ class Columns:
     @cached_property
     def main_nodes(self) -> NodeColumns:
         """The nodes of the main graph."""
-        return NodeColumns._of(message_class("ModelOfNodes").FromString(self._bytes).field_7, self._model.field_7)
+        return NodeColumns._of(message_class("ModelOfNodes").FromString(self.model).field_7, self._model.field_7)
 
 
 def _collect(found: dict[tuple[str, int], list[Any]], message: Any) -> None:

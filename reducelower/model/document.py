@@ -8,12 +8,9 @@ from onnx import ModelProto
 
 from reducelower.model.columns import Columns
 from reducelower.model.inference.protected import objection
-from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton, weight_bytes
+from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
 
 __all__ = ["Document"]
-
-_SEARCHABLE = 64 << 20
-"""The largest model, in bytes, whose bytes are searched for names."""
 
 
 class Document:
@@ -23,20 +20,10 @@ class Document:
     """
 
     def __init__(self, message: ModelProto | None = None, data: bytes | None = None) -> None:
-        """Take a message, bytes, or both; see `of_message` and `of_bytes`."""
+        """Take a message, bytes, or both."""
         assert message is not None or data is not None
         self._message = message
         self._data = data
-
-    @classmethod
-    def of_message(cls, message: ModelProto) -> Document:
-        """Wrap a message."""
-        return cls(message)
-
-    @classmethod
-    def of_bytes(cls, data: bytes) -> Document:
-        """Wrap serialized bytes."""
-        return cls(data=data)
 
     @cached_property
     def bare(self) -> Document:
@@ -44,9 +31,9 @@ class Document:
         return Document(skeleton(self.message, LARGEST_CONSTANT))
 
     @property
-    def unparsed(self) -> bytes | None:
-        """The bytes, as long as nothing has asked for the message."""
-        return self._data if self._message is None else None
+    def bytes_at_hand(self) -> bytes | None:
+        """The bytes, if they were given or needed before."""
+        return self._data
 
     @property
     def message(self) -> ModelProto:
@@ -93,9 +80,3 @@ class Document:
             assert self._message is not None
             self._data = self._message.SerializeToString()
         return self._data
-
-    @cached_property
-    def searchable(self) -> bytes | None:
-        """The bytes, or None if the model is too large to search them repeatedly."""
-        size = weight_bytes(self.message) if self._data is None else len(self._data)
-        return self.data if size <= _SEARCHABLE else None

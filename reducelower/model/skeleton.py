@@ -14,7 +14,6 @@ __all__ = [
     "DEFAULTS_SINCE",
     "LARGEST_CONSTANT",
     "skeleton",
-    "weight_bytes",
 ]
 
 DEFAULTS_SINCE = 4
@@ -25,12 +24,6 @@ _LARGEST_INFERRED = 1024
 
 LARGEST_CONSTANT = 65_536
 """The most elements of a constant whose value a rule may read; larger ones are weights."""
-
-
-def weight_bytes(model: ModelProto) -> int:
-    """The approximate size of the main graph's initializers, from their shapes alone."""
-    # The message's own size method would serialize it.
-    return sum(8 * prod(tensor.dims) for tensor in model.graph.initializer)
 
 
 def skeleton(model: ModelProto, largest: int = _LARGEST_INFERRED) -> ModelProto:

@@ -26,25 +26,19 @@ def shown(text: str) -> str:
 
 
 _parsing = threading.RLock()  # reentrant, since garbage collection during a parse may parse as well
-_TRIES = 100
 
 
 def expression(text: str) -> ast.expr:
     """A Python expression, as a tree.
 
     CPython 3.11 counts the parser's depth for all threads together, so it may raise a SystemError if two threads parse
-    at once (https://github.com/python/cpython/issues/106905). Our threads take turns; other threads need a retry.
+    at once (https://github.com/python/cpython/issues/106905). So threads take turns.
 
     Raises:
         SyntaxError, ValueError, RecursionError: the text is no expression.
     """
-    for _ in range(_TRIES):
-        try:
-            with _parsing:
-                return ast.parse(text, mode="eval").body
-        except SystemError:
-            continue
-    return ast.parse(text, mode="eval").body
+    with _parsing:
+        return ast.parse(text, mode="eval").body
 
 
 def counted(number: int, what: str) -> str:

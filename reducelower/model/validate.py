@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TensorProto, checker, numpy_helper
 
 from reducelower.model.attributes import NAMING_TYPES
-from reducelower.model.calls import FunctionId, called_function, function_id, functions_of
+from reducelower.model.calls import FunctionId, called_function, functions_of
 from reducelower.model.graph import bodies, subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.text import one_line
@@ -138,29 +138,10 @@ def _measure(
 
 
 def _node_defects(model: ModelProto) -> str:
-    references = {function_id(entry): _references(entry) for entry in model.functions}
     for _, holder in bodies(model):
         for index, node in enumerate(holder.node):
-            expected = references.get(called_function(node), {})
-            if odd := _node_defect(node) or _call_defect(node, expected):
+            if odd := _node_defect(node):
                 return f"{node.op_type} {node.name or f'#{index}'!r} {odd}"
-    return ""
-
-
-def _references(function: FunctionProto) -> dict[str, set[int]]:
-    """The types with which the nodes of a function use its attributes, by name."""
-    types: dict[str, set[int]] = {}
-    for node in walk(function.node):
-        for attribute in node.attribute:
-            if attribute.ref_attr_name:
-                types.setdefault(attribute.ref_attr_name, set()).add(attribute.type)
-    return types
-
-
-def _call_defect(node: NodeProto, expected: dict[str, set[int]]) -> str:
-    for attribute in node.attribute:
-        if expected.get(attribute.name, set()) - {attribute.type}:
-            return f"has an attribute {attribute.name} of another type than the function takes it for"
     return ""
 
 
@@ -178,6 +159,4 @@ def _node_defect(node: NodeProto) -> str:
     counts = {len(graph.output) for _, _, graph in subgraphs(node)} if node.op_type == "If" else set()
     if counts - {len(node.output)}:
         return "and its branches have different numbers of outputs"
-    if any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) and not a.HasField("g") for a in node.attribute):
-        return "lacks one of its graphs"
     return ""

@@ -42,8 +42,7 @@ def what_is_wrong(
     `external`: some tensors have external data, which the checker cannot find from here. `full`: also infer shapes and
     compare them with the stated ones. `ignores`: nodes that are not looked at.
     """
-    data = document.searchable  # the bytes nearly always show that there are none
-    if ignores is None and (data is None or any(name.encode() in data for name in EXPERIMENTAL)):
+    if ignores is None and not EXPERIMENTAL.isdisjoint(document.columns.operators):
         ignores = _is_experimental
     checked = checkable(document, external=external, ignores=ignores)
     # With such a call, checker and inference would recurse without end, or take forever.

@@ -69,4 +69,4 @@ def _raised(document: Document, settings: Settings, operators: Collection[str] |
     from reducelower.recompose import raise_with_plan
 
     outcome = raise_with_plan(document.message, settings, ops=operators, rules=_books(settings))
-    return Document.of_message(outcome.model), outcome.plan
+    return Document(outcome.model), outcome.plan

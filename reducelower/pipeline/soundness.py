@@ -27,7 +27,7 @@ def cures(source: LoadedModel) -> Iterator[tuple[LoadedModel, tuple[str, ...]]]:
     if find_call_defect(source.model):
         return  # inference would recurse without end, or take forever
     if (pruned := without_dead_branches(source.model)) is not None:
-        yield replace(source, document=Document.of_message(pruned)), (_NEVER_TAKEN,)
+        yield replace(source, document=Document(pruned)), (_NEVER_TAKEN,)
     from reducelower.legalization.whole.stated_types import drop_stale
 
     if (mended := drop_stale(source.model)).done:
@@ -48,7 +48,7 @@ def sound(source: LoadedModel) -> tuple[LoadedModel, tuple[str, ...], str]:
 def repaired(source: LoadedModel, mended: Repaired) -> tuple[LoadedModel, tuple[str, ...]]:
     """The repaired model in place of the source, and notes about the repairs."""
     notes = tuple(f"Repaired: {done}." for done in mended.done)
-    return replace(source, document=Document.of_message(mended.model)), notes
+    return replace(source, document=Document(mended.model)), notes
 
 
 def what_would_help(source: LoadedModel) -> str:
@@ -56,6 +56,6 @@ def what_would_help(source: LoadedModel) -> str:
     from reducelower.legalization.repair import repair
 
     mended = repair(source.model)
-    if not mended.done or what_is_wrong_with_source(Document.of_message(mended.model), external=source.is_partial):
+    if not mended.done or what_is_wrong_with_source(Document(mended.model), external=source.is_partial):
         return ""
     return f"; --repair fixes that: it would have {', and '.join(mended.done)}"

@@ -52,7 +52,7 @@ def checkable(document: Document, *, external: bool, ignores: Ignores | None) ->
         _replace_unstated(copy.graph)
         for imports in (copy.opset_import, *(function.opset_import for function in copy.functions)):
             imports.add(domain=_DOMAIN, version=1)
-    return Document.of_message(copy)
+    return Document(copy)
 
 
 def _is_stated(value: ValueInfoProto) -> bool:

@@ -91,7 +91,7 @@ def raise_reductions(
     check_arguments(ops=ops, books=rules, element_types=element_types, ranks=ranks, base_dir=base_dir)
     settings = Settings(freeze_defaults=freeze_defaults, element_types=element_types, ranks=ranks, base_dir=base_dir)
     result = raise_with_plan(model.message, settings, ops=ops, rules=rules, in_place=in_place)
-    return Document.of_message(result.model)
+    return Document(result.model)
 
 
 def raise_with_plan(
@@ -110,7 +110,7 @@ def raise_with_plan(
     for name in chosen or ():
         if name not in available:
             raise ValueError(f"there is no form of {name!r} to look for; there are of {', '.join(sorted(available))}")
-    with explain_failures(Document.of_message(model)):
+    with explain_failures(Document(model)):
         return _raised(model, settings, available if chosen is None else chosen, books, in_place=in_place)
 
 
@@ -120,7 +120,7 @@ def _raised(
     unchanged = _unchanged_plan(model)
     if unchanged.refusals:
         raise ConversionError(unchanged.refusals)
-    if wrong := refuse_declarations(Document.of_message(model), settings):
+    if wrong := refuse_declarations(Document(model), settings):
         raise ConversionError([wrong])
     result = model if in_place else deepcopy(model)
     calling = deepcopy(model) if model.functions else None
@@ -153,7 +153,7 @@ def _one_pass(
     before: ModelProto,
 ) -> tuple[Plan, Sequence[Left]]:
     """Compose, in place, the operators that a model spells out; return the plan, and what was left."""
-    source = Document.of_message(before)
+    source = Document(before)
     ground = ground_of(result, source, Target(unchanged.source_opset), replace(settings, ir_version="keep"))
     raiser = Raiser(ground, expansions, written)
     try:

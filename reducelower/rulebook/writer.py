@@ -19,12 +19,9 @@ from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import chosen
 from reducelower.rulebook.reading import Helpers
 from reducelower.rulebook.values import BodyValues, Frame, Simplified, goal_of_cast, types_of_outputs
-from reducelower.types.fold import evaluated as folded
+from reducelower.types.contents import evaluated
 
 __all__ = ["BodyWriter", "OwnOperator"]
-
-_COMPLETE = 13
-"""An opset version with all operators that compute constants; bodies for older versions use it for that as well."""
 
 _ONLY_IN_BODIES: Mapping[str, Callable[[Array], Array]] = {"Reciprocal": np.reciprocal, "Sqrt": np.sqrt}
 """Operators that are folded in a body, but not in models."""
@@ -173,9 +170,7 @@ class BodyWriter(BodyValues):
             return None
         if any(name and value is None for name, value in zip(node.input, values, strict=True)):
             return None
-        result = folded(node, values, self.opset)
-        if result is None and self.opset < _COMPLETE:
-            result = folded(node, values, _COMPLETE)
+        result = evaluated(node, values)
         if node.op_type in _ONLY_IN_BODIES and values[0] is not None:
             result = np.asarray(_ONLY_IN_BODIES[node.op_type](values[0]))
         most = LARGEST_CONSTANT if result is not None and result.dtype == np.int64 else _LARGEST

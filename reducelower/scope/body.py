@@ -6,20 +6,18 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from onnx import GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, helper
+from onnx import GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto
 
 from reducelower.model.graph import read_from_outside
 from reducelower.scope.node import NodeScope
 from reducelower.scope.scope import Asking, Scope
 from reducelower.types import Known, Resolver
 from reducelower.types.graphs import Graph
-from reducelower.types.known import LONGEST
+from reducelower.types.known import LONGEST, Shape
 from reducelower.types.sizes import numbers_of
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
-    from reducelower.types import Held
-    from reducelower.types.known import Question
 
 __all__ = ["AnyScope", "BodyScope"]
 
@@ -137,55 +135,54 @@ class _Around(Graph):
         # Not the scope of the body itself: that reference cycle would keep the weights until garbage collection.
         self._scope = scope
 
-    def held(self, name: str) -> Held:
+    def held(self, name: str) -> object:
         return _Outside(self._scope, name)
-
-    def value(self, name: str) -> Array | None:
-        return self._scope.constant(name)
 
 
 class _AroundWithNames(_Around):
     """The same, with symbolic sizes."""
 
-    def held(self, name: str) -> Held:
+    def held(self, name: str) -> object:
         return self._scope.known(name)
 
 
 class _Outside:
-    """An outer value that the nodes of a body read. It asks for each fact when it is needed."""
+    """An outer value that the nodes of a body read, by question. It asks for each fact when it is needed."""
 
     def __init__(self, scope: Scope, name: str) -> None:
         self._scope = scope
         self._name = name
 
-    def answer(self, question: Question) -> Any:
-        scope, name = self._scope, self._name
-        match question:
-            case "element_type":
-                return scope.element_type(name) or 0
-            case "container":
-                value_type = scope.type(name)
-                is_tensor = value_type is None or value_type.HasField("tensor_type")
-                return b"" if value_type is None or is_tensor else value_type.SerializeToString()
-            case "rank":
-                return scope.rank(name)
-            case "shape":
-                sizes, rank = scope.shape(name), None
-                if sizes is None and (rank := scope.rank(name)) is None:
-                    return None
-                return sizes or (None,) * (rank or 0)
-            case _:
-                return getattr(self._constant, question)
+    @property
+    def element_type(self) -> int:
+        return self._scope.element_type(self._name) or 0
 
-    @cached_property
-    def _constant(self) -> Known:
+    @property
+    def container(self) -> bytes:
+        value_type = self._scope.type(self._name)
+        is_tensor = value_type is None or value_type.HasField("tensor_type")
+        return b"" if value_type is None or is_tensor else value_type.SerializeToString()
+
+    @property
+    def rank(self) -> int | None:
+        return self._scope.rank(self._name)
+
+    @property
+    def shape(self) -> Shape | None:
+        sizes, rank = self._scope.shape(self._name), None
+        if sizes is None and (rank := self.rank) is None:
+            return None
+        return sizes or (None,) * (rank or 0)
+
+    @property
+    def constant(self) -> Array | None:
+        return self._scope.constant(self._name)
+
+    @property
+    def contents(self) -> Array | None:
         """Its value if it may be a shape or axes. It asks for no others, since weights differ from node to node."""
-        if self._scope.element_type(self._name) not in (TensorProto.INT32, TensorProto.INT64):
-            return Known()
-        value = self._scope.constant(self._name)
-        if value is None or value.size > LONGEST:
-            return Known()
-        return Known.of_constant(helper.np_dtype_to_tensor_dtype(value.dtype), value.shape, value)
+        value = self.constant if self.element_type in (TensorProto.INT32, TensorProto.INT64) else None
+        return value if value is not None and value.size <= LONGEST else None
 
 
 def _shape(resolver: Resolver, nodes: Graph, name: str) -> tuple[int | None, ...] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -15,8 +14,8 @@ from reducelower.model.names import Names
 from reducelower.model.skeleton import LARGEST_CONSTANT
 from reducelower.scope.values import Values, read_tensor
 from reducelower.types import Inference, Resolver
+from reducelower.types.graphs import Graph
 from reducelower.types.known import Known
-from reducelower.types.model_graphs import KeyedGraph
 from reducelower.types.witnesses import Witnesses
 
 if TYPE_CHECKING:
@@ -56,10 +55,10 @@ class Ground:
     frozen: set[str] = field(default_factory=set)
     witnesses: Witnesses | None = None
 
-    @cached_property
+    @property
     def resolver(self) -> Resolver:
         """Answers questions about values, with symbolic sizes."""
-        return self.source.resolver
+        return self.source
 
     def clear_caches(self) -> None:
         """Clear the caches at the end of a run.
@@ -67,11 +66,10 @@ class Ground:
         Their graphs refer back to this object. The cycle would keep the model and its weights until garbage collection.
         """
         self.source.clear()
-        self.__dict__.pop("resolver", None)
         self.witnesses = None
 
 
-class GraphView(KeyedGraph):
+class GraphView(Graph):
     """A graph of the source, which nobody edits, with the constants that a run adds.
 
     Attributes:
@@ -80,7 +78,8 @@ class GraphView(KeyedGraph):
 
     def __init__(self, ground: Ground, opset: int, key: GraphKey) -> None:
         """Take the shared state of the run, the opset version that nodes are written for, and the key."""
-        super().__init__(ground.source, key)
+        source = ground.source.graph(key)
+        super().__init__(source.holder, source.around, source.node, source.imports, ground.source, key)
         ground.source.put(self)
         self.ground = ground
         self.opset = opset

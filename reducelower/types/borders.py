@@ -9,15 +9,15 @@ from onnx import NodeProto
 
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
+from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.types.call import HOLDERS, Call
+from reducelower.types.contents import tensor
 from reducelower.types.graphs import Graph
-from reducelower.types.known import UNKNOWN, Question
+from reducelower.types.known import UNKNOWN, Question, Shape
 from reducelower.types.sizes import Size
 
-__all__ = ["HOLDERS", "Source", "carried", "in_common", "is_followed", "source_outside", "sources_inside"]
-
-HOLDERS = frozenset({"If", "Loop", "Scan"})
-"""Operators of the default domain whose subgraphs are followed."""
+__all__ = ["Source", "carried", "in_common", "is_followed", "source_outside", "sources_inside"]
 
 _SCAN_WITHOUT_BATCH = 9
 
@@ -28,16 +28,16 @@ class Source(NamedTuple):
     Attributes:
         graph: the graph that defines it.
         name: its name there.
-        axes: how many axes it gains on its way, negative if it loses any; None if its shape may change.
-        at: the position of that axis.
-        along: graph, name and axis of a value with the size of the gained axis; None if unknown.
+        axes: how many axes it gains in front on its way, negative if it loses any; None if its shape may change.
+        is_moved: whether that axis is somewhere else.
+        along: a value of the enclosing graph whose first axis is as long as the one gained; empty if none is known.
     """
 
     graph: Graph
     name: str
     axes: int | None = 0
-    at: int = 0
-    along: tuple[Graph, str, int] | None = None
+    is_moved: bool = False
+    along: str = ""
 
 
 def is_followed(node: NodeProto, graph: Graph) -> bool:
@@ -71,37 +71,30 @@ def source_outside(graph: Graph, name: str) -> Source | None:
         return None
     if node.op_type == "Loop":
         return Source(around, outer, None)  # it keeps its element type; its shape may change
-    if place >= carried(node):
-        return Source(around, outer, -1, _scanned(node, "scan_input_axes", place))
-    return Source(around, outer)  # a state of a Scan keeps its shape
+    if place < carried(node):
+        return Source(around, outer)  # a state of a Scan keeps its shape
+    return Source(around, outer, -1, any(value_of(node, "scan_input_axes", ())))
 
 
-def _scanned(node: NodeProto, axes: str, place: int) -> int:
-    """The axis along which a Scan reads an input or stacks an output; the first by default."""
-    stated, at = value_of(node, axes), place - carried(node)
-    return stated[at] if isinstance(stated, list) and at < len(stated) and isinstance(stated[at], int) else 0
-
-
-def sources_inside(
-    node: NodeProto, place: int, home: Graph, inside: Sequence[Graph], taken: bool | None
-) -> Sequence[Source]:
+def sources_inside(call: Call, place: int, taken: bool | None) -> Sequence[Source]:
     """The values inside a node's subgraphs that become an output. `taken` is the condition of an If, if it is known."""
+    node, home, inside = call.node, call.graph, call.inside or ()
     axes: int | None = 0
-    at, along = 0, None
-    if node.op_type == "If" and taken is not None:
+    is_moved, along = False, ""
+    if call.op_type == "If" and taken is not None:
         branches = [each.name for each in node.attribute if each.HasField("g")]
         wanted = "then_branch" if taken else "else_branch"
         inside = [each for branch, each in zip(branches, inside, strict=True) if branch == wanted]
-    elif node.op_type == "Loop":
-        axes = None if place < len(node.input) - 2 else 1
+    elif call.op_type == "Loop":
+        axes = None if place < len(call.inputs) - 2 else 1
         place += 1  # its body yields its condition first
-    elif node.op_type == "Scan" and place < carried(node):
-        return [Source(home, node.input[place])]  # a state keeps its shape
-    elif node.op_type == "Scan":
-        axes, at, first = 1, _scanned(node, "scan_output_axes", place), carried(node)
-        along = home, node.input[first], _scanned(node, "scan_input_axes", first)
+    elif call.op_type == "Scan" and place < carried(node):
+        return [Source(home, call.inputs[place])]  # a state keeps its shape
+    elif call.op_type == "Scan":
+        axes, is_moved = 1, any(value_of(node, "scan_output_axes", ()))
+        along = "" if any(value_of(node, "scan_input_axes", ())) else call.inputs[carried(node)]
     outputs = [(graph, graph.holder.output) for graph in inside]
-    return [Source(graph, names[place].name, axes, at, along) for graph, names in outputs if place < len(names)]
+    return [Source(graph, names[place].name, axes, is_moved, along) for graph, names in outputs if place < len(names)]
 
 
 def in_common(question: Question, sources: Sequence[Source], ask: Callable[[Graph, Question, str], Any]) -> Any:
@@ -110,7 +103,7 @@ def in_common(question: Question, sources: Sequence[Source], ask: Callable[[Grap
         return UNKNOWN[question]
     axes = sources[0].axes
     is_of_type = question in ("element_type", "container")
-    if not is_of_type and (axes is None or (question == "elements" and axes)):
+    if not is_of_type and (axes is None or (question == "contents" and axes)):
         return UNKNOWN[question]
     answers = [ask(each.graph, question, each.name) for each in sources]
     if is_of_type or question == "rank":
@@ -118,31 +111,32 @@ def in_common(question: Question, sources: Sequence[Source], ask: Callable[[Grap
         if any(each != first for each in answers):
             return UNKNOWN[question]
         return first + axes if question == "rank" and first is not None else first
+    if question == "contents":
+        return _agreed_contents(*answers)
     agreed = _agreed(*answers)
     if agreed is None or not axes:
         return agreed
-    rank = len(agreed) + max(axes, 0)
-    if not -rank <= sources[0].at < rank:
-        return None
-    at = sources[0].at % rank
+    if sources[0].is_moved:
+        return (None,) * (len(agreed) + axes)
     if axes < 0:
-        return agreed[:at] + agreed[at + 1 :]
+        return agreed[1:]
+    gained = ask(sources[0].graph, "shape", sources[0].along) if sources[0].along else None
     # A size that is not a number may differ between iterations.
-    sizes = [size if isinstance(size, int) else None for size in agreed]
-    return *sizes[:at], _size_along(sources[0], ask), *sizes[at:]
+    numbers = tuple(size if isinstance(size, int) else None for size in agreed)
+    return gained[0] if gained else None, *numbers
 
 
-def _size_along(source: Source, ask: Callable[[Graph, Question, str], Any]) -> Size | None:
-    """The size of the axis that a value gains."""
-    if source.along is None:
+def _agreed_contents(first: Array | None, *others: Array | None) -> Array | None:
+    """The common contents of tensors of one shape; None for an element in which they differ."""
+    alike = [each for each in others if each is not None and first is not None and each.shape == first.shape]
+    if first is None or len(alike) < len(others):
         return None
-    graph, name, axis = source.along
-    shape = ask(graph, "shape", name)
-    return shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
+    elements = _agreed(*(each.reshape(-1).tolist() for each in (first, *alike)))
+    return None if elements is None else tensor(elements, first.shape)
 
 
-def _agreed(*vectors: Sequence[Size | None] | None) -> tuple[Size | None, ...] | None:
-    """The common sizes of shapes, or contents, of one length; None for a size in which they differ."""
+def _agreed(*vectors: Sequence[Size | None] | None) -> Shape | None:
+    """The common sizes of shapes of one length; None for a size in which they differ."""
     known = [each for each in vectors if each is not None]
     if len(known) < len(vectors) or len(set(map(len, known))) != 1:
         return None

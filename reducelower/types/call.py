@@ -2,37 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from onnx import NodeProto
 
 from reducelower.arguments import LARGEST_RANK
+from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
-from reducelower.types.known import Elements, Known
+from reducelower.model.schemas import plain_domain
+from reducelower.types.graphs import Graph
+from reducelower.types.known import Elements, Known, Question, elements_of
 from reducelower.types.sizes import Size
 
-__all__ = ["Call", "UnknownError"]
+if TYPE_CHECKING:
+    from reducelower.types.node_inference import Facts
+
+__all__ = ["HOLDERS", "Call", "UnknownError"]
+
+_Fact = TypeVar("_Fact")
+
+HOLDERS = frozenset({"If", "Loop", "Scan"})
+"""Operators of the default domain whose subgraphs are followed."""
 
 
 class UnknownError(Exception):
     """A fact that a rule needs is unknown."""
 
 
-@dataclass(slots=True)
+class _Asked(Protocol):
+    def ask(self, graph: Graph, question: Question, name: str) -> Any: ...
+
+
 class Call:
-    """A node with the facts about its inputs, each resolved when a rule asks. Unknown ones raise `UnknownError`.
+    """A node of a graph, and the facts about its inputs. Rules ask for them, and unknown ones raise `UnknownError`.
 
     Attributes:
         node: the node.
-        ask: answers ``shape``, ``rank`` or ``elements`` of an input by name; None if unknown.
-        atom: returns the atom for a computed size that no polynomial expresses.
+        graph: its graph.
+        op_type: its operator.
+        domain: its domain; empty for either spelling of the default one.
+        inputs: the names of its inputs.
+        inside: its subgraphs, if they are followed; None until a question needs them.
+        given: the facts about its inputs in the last run of onnx's inference.
+        inferred: the facts about its outputs that this run returned.
     """
 
-    node: NodeProto
-    ask: Callable[[Literal["shape", "rank", "elements"], str], Any]
-    atom: Callable[[Hashable], Size]
+    __slots__ = ("_resolver", "domain", "given", "graph", "inferred", "inputs", "inside", "node", "op_type")
+
+    def __init__(self, node: NodeProto, graph: Graph, resolver: _Asked) -> None:
+        """Take a node and what answers questions about its inputs: a weak reference, since that keeps this object."""
+        self.node = node
+        self.graph = graph
+        self._resolver = resolver
+        self.op_type = node.op_type
+        self.domain = plain_domain(node.domain)
+        self.inputs: Sequence[str] = node.input[:]
+        self.inside: Sequence[Graph] | None = () if self.domain or self.op_type not in HOLDERS else None
+        self.given: Sequence[Facts | None] | None = None
+        self.inferred: Sequence[Facts] = ()
+
+    def by(self, rule: Callable[[Call], _Fact] | None) -> _Fact | None:
+        """The result of a rule; None if something it needs is unknown. In a broken model anything may be."""
+        try:
+            return None if rule is None else rule(self)
+        except (UnknownError, RefusedError, IndexError, TypeError, ValueError):
+            return None
+
+    def asked(self, question: Question, index: int) -> Any:
+        """The answer to a question about an input; None if there is no such input."""
+        name = self.inputs[index] if index < len(self.inputs) else ""
+        return self._resolver.ask(self.graph, question, name) if name else None
+
+    def needed(self, question: Question, index: int) -> Any:
+        """The same; an unknown answer raises `UnknownError`."""
+        answer = self.asked(question, index)
+        if answer is None:
+            raise UnknownError
+        return answer
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """The value of an attribute."""
@@ -40,31 +87,24 @@ class Call:
 
     def has(self, index: int) -> bool:
         """Whether the node has an input."""
-        return index < len(self.node.input) and self.node.input[index] != ""
-
-    def _asked(self, question: Literal["shape", "rank", "elements"], index: int) -> Any:
-        inputs = self.node.input
-        name = inputs[index] if index < len(inputs) else ""
-        answer = self.ask(question, name) if name else None
-        if answer is None:
-            raise UnknownError
-        return answer
+        return index < len(self.inputs) and self.inputs[index] != ""
 
     def rank(self, index: int) -> int:
         """The rank of an input."""
-        return self._asked("rank", index)  # type: ignore[no-any-return]
+        return self.needed("rank", index)  # type: ignore[no-any-return]
 
     def shape(self, index: int) -> tuple[Size, ...]:
         """The shape of an input."""
-        return self._asked("shape", index)  # type: ignore[no-any-return]
+        return self.needed("shape", index)  # type: ignore[no-any-return]
 
     def elements(self, index: int) -> Elements:
         """The contents of an input."""
-        return self._asked("elements", index)  # type: ignore[no-any-return]
+        return elements_of(self.needed("contents", index))
 
     def elements_if_known(self, index: int) -> Elements | None:
         """The contents of an input; None if they are unknown."""
-        return self.ask("elements", self.node.input[index]) if self.has(index) else None
+        contents = self.asked("contents", index)
+        return None if contents is None else elements_of(contents)
 
     def numbers(self, index: int) -> Sequence[int]:
         """The contents of an input, all of them numbers."""
@@ -84,8 +124,8 @@ class Call:
 
     def any_rank(self) -> int:
         """The rank that all inputs share, from any input where it is known."""
-        for name in self.node.input:
-            rank = self.ask("rank", name) if name else None
+        for index in range(len(self.inputs)):
+            rank = self.asked("rank", index)
             if rank is not None:
                 return int(rank)
         raise UnknownError
@@ -109,10 +149,9 @@ class Call:
             raise UnknownError
         return count
 
-    def axis(self, default: int = 0) -> int:
-        """The axis in the attribute, counted from the front."""
-        rank = self.rank(0)
-        axis = int(self.attribute("axis", default))
+    def axis(self) -> int:
+        """The axis in the attribute, counted from the front; the first by default."""
+        rank, axis = self.rank(0), int(self.attribute("axis", 0))
         if not -rank <= axis < rank:
             raise UnknownError
         return axis % rank
@@ -126,7 +165,3 @@ class Call:
         axes = self.ints("axes", 3, range(len(starts)))
         steps = self.ints("steps", 4, [1] * len(starts))
         return list(zip(axes, starts, ends, steps, strict=True))
-
-    def part(self) -> slice:
-        """The part of the shape that Shape returns."""
-        return slice(self.attribute("start", 0), self.attribute("end"))

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TypeAlias
 
-from onnx import NodeProto, TensorProto, defs
+from onnx import TensorProto, defs
 
 from reducelower.model.attributes import attribute_of
 from reducelower.model.constants import element_type_of_constant
-from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, plain_domain, schema
-from reducelower.types.graphs import Graph
+from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema
+from reducelower.types.call import Call
+from reducelower.types.graphs import Constant, Graph
+from reducelower.types.known import Question
+from reducelower.types.ranks import listed
 
-__all__ = ["element_type_by_readers", "output_element_type"]
-
-ElementTypeOrInputs: TypeAlias = "int | Sequence[str]"
-"""An element type (0: unknown), or the inputs that all have the element type of the output."""
+__all__ = ["element_type_by_readers", "element_type_of_output"]
 
 _BY_ATTRIBUTE = {
     **dict.fromkeys(("Bernoulli", "EyeLike", "RandomNormalLike", "RandomUniformLike"), "dtype"),
@@ -28,28 +27,32 @@ _BY_ATTRIBUTE = {
 }
 
 
-def output_element_type(node: NodeProto, place: int, opset: int) -> ElementTypeOrInputs:
-    """The element type of an output: the type, the inputs that share it, or 0 if unknown.
-
-    `place` is the position of the output, `opset` the version of the node's domain.
-    """
-    if node.domain not in DEFAULT_DOMAINS:
-        return _of_formals(node, place, opset)
-    if node.op_type == "Constant":
-        return element_type_of_constant(node)
-    by_attribute = _BY_ATTRIBUTE.get(node.op_type)
-    if by_attribute is not None:
-        attribute = attribute_of(node, by_attribute)
+def element_type_of_output(call: Call, place: int) -> int:
+    """The element type of an output, by an attribute, a constant, or other inputs; 0 if unknown."""
+    if not call.domain and call.op_type == "Constant":
+        return element_type_of_constant(call.node)
+    if not call.domain and call.op_type in _BY_ATTRIBUTE:
+        attribute = attribute_of(call.node, _BY_ATTRIBUTE[call.op_type])
         if attribute is None:
-            return TensorProto.FLOAT if node.op_type == "ConstantOfShape" else 0
+            return TensorProto.FLOAT if call.op_type == "ConstantOfShape" else 0
         return attribute.i or attribute.t.data_type  # both are 0 if it refers to an attribute of the function
-    return _of_formals(node, place, opset)
+    version = call.graph.version(call.domain)
+    if version is None:
+        return 0
+    answer = _by_variables(call.op_type, call.domain, version, place, len(call.inputs))
+    if not answer and (output := listed(call.op_type, call.domain, place, call.graph.opset)) is not None:
+        answer = (output.like,) if call.has(output.like) else output.element_type
+    return answer if isinstance(answer, int) else _shared(call, answer)
 
 
-def _of_formals(node: NodeProto, place: int, opset: int) -> ElementTypeOrInputs:
-    domain = plain_domain(node.domain)
-    answer = _by_variables(node.op_type, domain, opset, place, len(node.input))
-    return answer if isinstance(answer, int) else [name for name in map(node.input.__getitem__, answer) if name]
+def _shared(call: Call, places: Sequence[int]) -> int:
+    """The element type that inputs share; if one is a constant, nothing need be resolved for the others."""
+    places = [place for place in places if call.has(place)]
+    for name in map(call.inputs.__getitem__, places):
+        constant = call.graph.home(name).held(name)
+        if isinstance(constant, Constant):
+            return constant.element_type
+    return next(filter(None, (call.asked("element_type", place) for place in places)), 0)
 
 
 @cache
@@ -79,12 +82,9 @@ def _formal_at(formals: Sequence[defs.OpSchema.FormalParameter], place: int) -> 
     return formal if formal.is_homogeneous else None
 
 
-def element_type_by_readers(home: Graph, name: str, element_type: Callable[[str], int]) -> int:
-    """The element type that a value must have because other inputs or outputs of a reader share it; 0 if unknown.
-
-    `element_type` returns the element type of another value of the graph.
-    """
-    for reader in home.readers(name):
+def element_type_by_readers(home: Graph, name: str, ask: Callable[[Question, str], int]) -> int:
+    """The element type that a value must have because other inputs or outputs of a reader share it; 0 if unknown."""
+    for reader in home.readers.get(name, ()):
         operator = schema(reader.op_type, home.opset) if reader.domain in DEFAULT_DOMAINS else None
         formal = None if operator is None else _formal_at(operator.inputs, list(reader.input).index(name))
         if operator is None or formal is None:
@@ -99,7 +99,7 @@ def element_type_by_readers(home: Graph, name: str, element_type: Callable[[str]
         ]
         for other, alike in formals:
             is_alike = other not in ("", name) and alike is not None and alike.type_str == formal.type_str
-            answer = element_type(other) if is_alike else 0
+            answer = ask("element_type", other) if is_alike else 0
             if answer:
                 return answer
     return 0

@@ -3,28 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import count, repeat
+from math import prod
 from operator import attrgetter
 from typing import Any, Protocol
 
 from onnx import GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, ValueInfoProto
 
+from reducelower.errors import RefusedError
 from reducelower.model.constants import tensor_of
 from reducelower.model.graph import may_hold_graphs, read_by, read_outside_nodes, subgraphs
 from reducelower.model.numbers import Array, value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS, plain_domain, type_string
-from reducelower.model.value_info import StatedType, stated_type, tensor_type
-from reducelower.types.known import Constant, Known, Question
+from reducelower.model.value_info import StatedType, stated_type
+from reducelower.types.known import COUNTING, LONGEST, Known, Question
 
-__all__ = ["Graph", "Held"]
+__all__ = ["Constant", "Graph", "GraphKey", "Graphs"]
 
 
-class Held(Protocol):
-    """The facts about a value that need no node."""
+GraphKey = tuple[int, ...]
+"""Positions of node and subgraph from the main graph inward."""
 
-    def answer(self, question: Question) -> Any:
-        """The answer to a question, as `Known` defines it."""
+
+class Graphs(Protocol):
+    """The graphs of one model by their keys.
+
+    Attributes:
+        has_open_defaults: whether initializers of inputs are defaults that callers may override.
+    """
+
+    has_open_defaults: bool
+
+    def graph(self, key: GraphKey) -> Graph:
+        """The graph at a key."""
+
+
+class Constant:
+    """The facts about a constant of a graph, by question. Its value is read only when a question needs it."""
+
+    container = b""
+
+    def __init__(self, graph: Graph, tensor: TensorProto, name: str) -> None:
+        """Take the graph, and the tensor with its name there."""
+        self.element_type = tensor.data_type
+        self.shape = tuple(tensor.dims)
+        self._graph = graph
+        self._name = name
+
+    @property
+    def answers(self) -> dict[Question, Any]:
+        """The answers that do not need the value."""
+        return {"element_type": self.element_type, "rank": len(self.shape), "shape": self.shape}
+
+    @property
+    def constant(self) -> Array | None:
+        """The value; None if it is large or cannot be read.
+
+        Raises:
+            RefusedError: it cannot be read, and there is a reason.
+        """
+        return self._graph.value(self._name)
+
+    @property
+    def contents(self) -> Array | None:
+        """The value, if it is small and may have sizes."""
+        return self.small_value if self.element_type in COUNTING else None
+
+    @property
+    def small_value(self) -> Array | None:
+        """The value, if it is small."""
+        with suppress(RefusedError):  # a node that needs the value is refused
+            return self.constant if prod(self.shape) <= LONGEST else None
+        return None
 
 
 class Graph:
@@ -34,7 +86,9 @@ class Graph:
         holder: the message.
         around: the enclosing graph, if there is one.
         node: the node that holds it.
-        place: the key of the graph for the resolver. It is not the graph itself, which would be a reference cycle.
+        imports: the imports of a main graph.
+        model: the graphs of the model, if it is a graph of a model.
+        key: positions of node and subgraph from the main graph of the model inward.
     """
 
     def __init__(
@@ -43,18 +97,23 @@ class Graph:
         around: Graph | None,
         node: NodeProto | None = None,
         imports: Sequence[OperatorSetIdProto] | None = None,
+        model: Graphs | None = None,
+        key: GraphKey = (),
     ) -> None:
         """Take a graph, and for an inner graph the enclosing graph and the node that holds it."""
         self.holder = holder
         self.around = around
         self.node = node
-        self.place: Hashable = object()
-        self._imports = imports
+        self.imports = imports
+        self.model = model
+        self.key = key
+        self.place: Hashable = object() if model is None else key
+        """Its key for the resolver. It is not the graph itself, which would be a reference cycle."""
 
     def version(self, domain: str) -> int | None:
         """The opset version of a domain; None if it is not imported."""
-        if self._imports is not None:
-            return next((entry.version for entry in self._imports if plain_domain(entry.domain) == domain), None)
+        if self.imports is not None:
+            return next((entry.version for entry in self.imports if plain_domain(entry.domain) == domain), None)
         return None if self.around is None else self.around.version(domain)
 
     @cached_property
@@ -85,33 +144,23 @@ class Graph:
         return _places(self.holder.initializer)
 
     @cached_property
-    def _sparse(self) -> Mapping[str, TypeProto]:
-        """The types of sparse initializers by name."""
-        types = {}
-        for sparse in self.holder.sparse_initializer:
-            of = sparse.values
-            types[of.name] = tensor_type(TensorProto(data_type=of.data_type, dims=sparse.dims))
-        return types
-
-    @cached_property
     def _value_info(self) -> Mapping[str, int]:
         """Positions in value_info by name. Holding messages instead takes five times as long."""
         return _places(self.holder.value_info)
 
     @cached_property
     def _outside_nodes(self) -> Mapping[str, TypeProto]:
-        """The stated types of graph inputs, graph outputs and sparse initializers."""
-        types = {
+        """The stated types of graph inputs and graph outputs."""
+        return {
             value.name: value.type
             for value in (*self.holder.output, *self.holder.input)
             # The inputs of a Scan body need not have types; inference knows them.
             if value.name not in self._value_info or type_string(value.type) is not None
         }
-        return {**types, **self._sparse}
 
     def defines(self, name: str) -> bool:
         """Whether the graph defines a value, which hides an outer value of the same name."""
-        return name in self.positions or name in self._initializers or name in self.inputs or name in self._sparse
+        return name in self.positions or name in self._initializers or name in self.inputs
 
     def home(self, name: str) -> Graph:
         """The graph that defines a value: this one or an enclosing one."""
@@ -124,12 +173,9 @@ class Graph:
         at = self.positions.get(name)
         return None if at is None else self.holder.node[at]
 
-    def readers(self, name: str) -> Sequence[NodeProto]:
-        """The nodes of this graph that read a value."""
-        return self._readers.get(name, ())
-
     @cached_property
-    def _readers(self) -> Mapping[str, Sequence[NodeProto]]:
+    def readers(self) -> Mapping[str, Sequence[NodeProto]]:
+        """The nodes of this graph that read a value, by its name."""
         readers: dict[str, list[NodeProto]] = {}
         for node in self.holder.node:
             for name in node.input:
@@ -163,11 +209,18 @@ class Graph:
         node = self.constant_node(name) if initializer is None else None
         return initializer if node is None else tensor_of(node)
 
-    def held(self, name: str) -> Held | Constant | None:
-        """The facts about a constant, or about the iteration number and condition of a Loop; None for other values."""
-        tensor = self.tensor(name)
+    def is_default(self, name: str) -> bool:
+        """Whether an initializer is only the default of an input, which callers may override."""
+        return not self.key and self.model is not None and self.model.has_open_defaults and name in self.inputs
+
+    def held(self, name: str) -> object | None:
+        """The facts about a constant, or about the iteration number and condition of a Loop; None for other values.
+
+        The object has an attribute for each `Question`.
+        """
+        tensor = None if self.is_default(name) else self.tensor(name)
         if tensor is not None:
-            return Constant(tensor.data_type, tuple(tensor.dims))
+            return Constant(self, tensor, name)
         is_counter = self.node is not None and self.node.op_type == "Loop" and self.inputs.get(name, 2) < 2
         return Known((TensorProto.INT64, TensorProto.BOOL)[self.inputs[name]], ()) if is_counter else None
 
@@ -177,7 +230,7 @@ class Graph:
         Raises:
             RefusedError: it cannot be read.
         """
-        tensor = self.tensor(name)
+        tensor = None if self.is_default(name) else self.tensor(name)
         return None if tensor is None else value_of_tensor(tensor)
 
     # Stated types
@@ -198,7 +251,12 @@ class Graph:
 
     def inside(self, node: NodeProto) -> Sequence[Graph]:
         """The subgraphs of a node."""
-        return [Graph(graph, self, node) for _, _, graph in subgraphs(node)]
+        if self.model is None:
+            return [Graph(graph, self, node) for _, _, graph in subgraphs(node)]
+        index = next((at for at in map(self.positions.get, node.output) if at is not None), None)
+        if index is None:
+            return ()
+        return [self.model.graph((*self.key, index, number)) for number, _, _ in subgraphs(self.holder.node[index])]
 
 
 def _places(values: Sequence[ValueInfoProto] | Sequence[TensorProto]) -> Mapping[str, int]:

@@ -52,7 +52,7 @@ def contradiction(model: ModelProto, element_types: Mapping[str, int], ranks: Ma
     )
     for what, question, declared, spelled in kinds:
         for name, value in sorted(declared.items()):
-            known = [inference.resolver.ask(graph, question, name) for graph in graphs if graph.defines(name)]
+            known = [inference.ask(graph, question, name) for graph in graphs if graph.defines(name)]
             if not known:
                 near = did_you_mean(name, names_in(model))
                 return f"no value of the model is named {name!r}, whose {what} is declared{near}"

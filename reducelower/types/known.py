@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
+from reducelower.types.contents import tensor
 from reducelower.types.sizes import Polynomial, Size
 
 if TYPE_CHECKING:
@@ -19,11 +20,11 @@ __all__ = [
     "COUNTING",
     "LONGEST",
     "UNKNOWN",
-    "Constant",
     "Elements",
     "Known",
     "Question",
     "Shape",
+    "elements_of",
     "in_own_names",
 ]
 
@@ -38,19 +39,21 @@ Elements: TypeAlias = "tuple[Size | None, ...]"
 """The elements of a tensor in order, with None for unknown ones."""
 
 
-Question: TypeAlias = 'Literal["element_type", "container", "rank", "shape", "elements", "data", "constant"]'
-"""A question about a value; see the attributes of `Known`. ``constant`` also gives values too large for `Known`."""
+Question: TypeAlias = 'Literal["element_type", "container", "rank", "shape", "contents", "constant"]'
+"""A question about a value; see `Known`. ``constant`` also gives contents that are large, but no symbolic ones."""
 
 UNKNOWN: Mapping[Question, Any] = {
     "element_type": 0,
     "container": b"",
     "rank": None,
     "shape": None,
-    "elements": None,
-    "data": b"",
+    "contents": None,
     "constant": None,
 }
 """The answers if nothing is known."""
+
+COUNTING = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
+"""Element types whose contents may become sizes, or choose between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,40 +64,35 @@ class Known:
         element_type: `TensorProto.DataType`; 0 if unknown.
         shape: None if the rank is unknown.
         elements: the contents of a small tensor of integers or bools; None if unknown.
-        value: the contents, if it is a small constant; not compared.
         container: the type of a sequence or optional value, serialized; empty for a tensor.
     """
 
     element_type: int = 0
     shape: tuple[Size, ...] | None = None
     elements: Elements | None = None
-    value: Array | None = field(default=None, compare=False, repr=False)
     container: bytes = b""
 
     @classmethod
     def of_constant(cls, element_type: int, dims: Sequence[int], value: Array | None) -> Known:
         """The facts about a constant, without its value if that is large or unreadable."""
-        shape = tuple(dims)
-        if value is None or prod(dims) > LONGEST or value.dtype == object:
-            return cls(element_type, shape)
-        # Bools become numbers.
-        elements = tuple(map(int, value.reshape(-1).tolist())) if element_type in COUNTING else None
-        return cls(element_type, shape, elements, value)
-
-    def answer(self, question: Question) -> Any:
-        """See `Held.answer`."""
-        return getattr(self, question)
-
-    @property
-    def data(self) -> bytes:
-        """The serialized tensor, if all of its contents are known; else empty."""
-        value = self.counted if self.value is None else self.value
-        return b"" if value is None else numpy_helper.from_array(value).SerializeToString()
+        is_small = element_type in COUNTING and prod(dims) <= LONGEST
+        return cls(element_type, tuple(dims), elements_of(value) if is_small and value is not None else None)
 
     @property
     def rank(self) -> int | None:
         """The number of dimensions; None if unknown."""
         return None if self.shape is None else len(self.shape)
+
+    @property
+    def contents(self) -> Array | None:
+        """The elements as an array, if the shape is known."""
+        sizes = [size for size in self.shape or () if isinstance(size, int)]
+        return tensor(self.elements, sizes) if self.elements is not None and len(sizes) == self.rank else None
+
+    @property
+    def constant(self) -> Array | None:
+        """The contents, if all are numbers."""
+        return None if self.numbers is None else self.contents
 
     @property
     def atoms(self) -> frozenset[int]:
@@ -110,29 +108,10 @@ class Known:
         numbers = tuple(each for each in self.elements if isinstance(each, int))
         return numbers if len(numbers) == len(self.elements) else None
 
-    @property
-    def counted(self) -> Array | None:
-        """The contents as an array, if all are numbers and the shape is known."""
-        numbers, sizes = self.numbers, [size for size in self.shape or () if isinstance(size, int)]
-        if numbers is None or len(sizes) != self.rank:
-            return None
-        return np.array(numbers, helper.tensor_dtype_to_np_dtype(self.element_type)).reshape(sizes)
 
-
-class Constant(NamedTuple):
-    """The type of a constant, whose value is read only when a question needs it."""
-
-    element_type: int
-    shape: tuple[int, ...]
-
-    @property
-    def type(self) -> dict[Question, Any]:
-        """The answers that do not need the value."""
-        return {"element_type": self.element_type, "rank": len(self.shape), "shape": self.shape}
-
-
-COUNTING = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
-"""Element types whose contents may become sizes, or choose between them."""
+def elements_of(contents: Array) -> Elements:
+    """The elements of a tensor of integers, bools or sizes; bools become numbers."""
+    return tuple((contents.astype(np.int64) if contents.dtype.kind == "b" else contents).reshape(-1).tolist())
 
 
 def in_own_names(values: Iterable[Known]) -> tuple[tuple[Known, ...], dict[int, int]]:

@@ -46,7 +46,7 @@ RANKS: Mapping[str, RankOf] = {
         ),
         lambda call: call.rank(0),
     ),
-    **dict.fromkeys(BROADCASTING, lambda call: max(map(call.rank, range(len(call.node.input))))),
+    **dict.fromkeys(BROADCASTING, lambda call: max(map(call.rank, range(len(call.inputs))))),
     **dict.fromkeys(("MatMul", "MatMulInteger"), product),
     **dict.fromkeys(("ArgMax", "ArgMin"), lambda call: call.rank(0) - (not call.attribute("keepdims", 1))),
     **dict.fromkeys(REDUCTIONS, _reduced),
@@ -163,11 +163,11 @@ def listed(op_type: str, domain: str, place: int, opset: int) -> Output | None:
     return outputs[place] if place < len(outputs) else None
 
 
-@cache
-def rank_rule(op_type: str, domain: str, place: int, opset: int) -> RankOf | None:
+def rank_rule(call: Call, place: int) -> RankOf | None:
     """The function that computes the rank of an output; None if no table has one."""
-    output = listed(op_type, domain, place, opset)
+    if call.domain and call.graph.version(call.domain) is None:
+        return None
+    output = listed(call.op_type, call.domain, place, call.graph.opset)
     if output is not None:
         return output.rank
-    is_first = place == 0 or op_type in ALIKE
-    return RANKS.get(op_type) if is_first and not domain else None
+    return RANKS.get(call.op_type) if not call.domain and (place == 0 or call.op_type in ALIKE) else None

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from typing import Any
+from weakref import proxy
 
 from onnx import TypeProto, helper
 
-from reducelower.types.answers import Answers, NodeRecord, ValueRecord
+from reducelower.types.answers import Answers, Value
+from reducelower.types.call import Call
 from reducelower.types.graphs import Graph
-from reducelower.types.known import UNKNOWN, Known, Question
+from reducelower.types.known import UNKNOWN, Known, Question, elements_of
 from reducelower.types.sizes import Atoms
 
 __all__ = ["Resolver"]
@@ -31,7 +33,7 @@ _OPEN = object()
 class _FirstError(Exception):
     """Another question has to be answered first."""
 
-    def __init__(self, question: Question, value: ValueRecord) -> None:
+    def __init__(self, question: Question, value: Value) -> None:
         super().__init__()
         self.wanted = question, value
 
@@ -41,14 +43,20 @@ class Resolver(Answers):
 
     def __init__(self, atoms: Atoms | None = None) -> None:
         """Start with nothing; `atoms` numbers new atoms."""
-        super().__init__(atoms or Atoms())
-        self._values: dict[tuple[Hashable, str], ValueRecord] = {}
+        self.atoms = atoms or Atoms()
+        self._values: dict[tuple[Hashable, str], Value] = {}
         self._depth = 0
+        self._weakly: Resolver = proxy(self)  # a reference cycle would keep the model until garbage collection
 
     def known(self, name: str, graph: Graph) -> Known:
         """All that is known about a value."""
         shape = self.ask(graph, "shape", name)
-        return Known(self.ask(graph, "element_type", name), shape, self.ask(graph, "elements", name))
+        contents = self.ask(graph, "contents", name)
+        return Known(self.ask(graph, "element_type", name), shape, None if contents is None else elements_of(contents))
+
+    def clear(self) -> None:
+        """Forget all answers."""
+        self._values.clear()
 
     def forget(self, name: str, graph: Graph) -> None:
         """Forget the answers about a value, which is a constant from now on."""
@@ -69,26 +77,31 @@ class Resolver(Answers):
 
     # Questions
 
-    def _add_record(self, home: Graph, name: str) -> ValueRecord:
-        """Add the record of a value, with those of all outputs of its node, before the first question about it."""
+    def _add_value(self, home: Graph, name: str) -> Value:
+        """Add a value, with all outputs of its node, before the first question about it."""
         place, node = home.place, home.producer(name)
         held = home.held(name) if node is None or node.op_type == "Constant" else None
         if held is not None or node is None:
-            self._values[place, name] = ValueRecord(home, name, held)
+            self._values[place, name] = Value(home, name, held)
         else:
-            made = NodeRecord(node)
+            made = Call(node, home, self._weakly)
             for at, output in enumerate(node.output):
-                self._values[place, output] = ValueRecord(home, output, None, made, at)
+                self._values[place, output] = Value(home, output, None, made, at)
         return self._values[place, name]
 
     def ask(self, graph: Graph, question: Question, name: str) -> Any:
-        """See `Answers.ask`."""
+        """The answer to a question about a value of a graph or of an enclosing one."""
         home = graph if graph.around is None else graph.home(name)
-        value = self._values.get((home.place, name)) or self._add_record(home, name)
+        value = self._values.get((home.place, name)) or self._add_value(home, name)
         answer = value.answers.get(question, _OPEN)
         return self.answer(question, value) if answer is _OPEN else answer
 
-    def answer(self, question: Question, value: ValueRecord) -> Any:
+    def value(self, graph: Graph, name: str) -> Value:
+        """See `Answers.value`."""
+        home = graph if graph.around is None else graph.home(name)
+        return self._values.get((home.place, name)) or self._add_value(home, name)
+
+    def answer(self, question: Question, value: Value) -> Any:
         """See `Answers.answer`."""
         answer = value.answers.get(question, _OPEN)
         if answer is not _OPEN:
@@ -100,7 +113,7 @@ class Resolver(Answers):
         except _FirstError as first:
             return self._answer_in_turn([(question, value), first.wanted])
 
-    def _answer_in_turn(self, waiting: list[tuple[Question, ValueRecord]]) -> Any:
+    def _answer_in_turn(self, waiting: list[tuple[Question, Value]]) -> Any:
         """Answer with an explicit stack, since the graph may be deeper than Python's recursion limit."""
         begun = set(waiting)
         while True:
@@ -117,7 +130,7 @@ class Resolver(Answers):
             if not waiting:
                 return answer
 
-    def _worked_out(self, question: Question, value: ValueRecord) -> Any:
+    def _worked_out(self, question: Question, value: Value) -> Any:
         if self._depth == _DEEPEST:
             raise _FirstError(question, value)
         answers = value.answers

@@ -16,7 +16,7 @@ from reducelower.types.call import Call, UnknownError
 from reducelower.types.known import Elements, Shape
 from reducelower.types.sizes import Size, is_never_negative, over
 
-__all__ = ["ALIKE", "BROADCASTING", "SAME_SHAPE", "SHAPES", "broadcast"]
+__all__ = ["ALIKE", "BROADCASTING", "SAME_SHAPE", "broadcast", "shape_rule"]
 
 _END = 2**31 - 1
 """Bounds from here on mean the end of an axis."""
@@ -44,7 +44,7 @@ def _reshaped(call: Call) -> Shape:
         return (None,) * call.length(1)
     keeps_zeros = call.attribute("allowzero", 0)
     takes_data = -1 in target or (0 in target and not keeps_zeros)
-    data = call.ask("shape", call.node.input[0]) if takes_data else None
+    data = call.asked("shape", 0) if takes_data else None
     result: list[Size | None] = []
     open_at = -1
     for axis, size in enumerate(target):
@@ -62,7 +62,7 @@ def _reshaped(call: Call) -> Shape:
 
 
 def _broadcast(call: Call) -> Shape:
-    return broadcast(*(call.shape(index) for index in range(len(call.node.input))))
+    return broadcast(*(call.shape(index) for index in range(len(call.inputs))))
 
 
 def _multiplied(call: Call) -> Shape:
@@ -128,7 +128,7 @@ def _from_front(axes: Sequence[int], rank: int) -> frozenset[int]:
 
 
 def _concatenated(call: Call) -> Shape:
-    shapes = [call.shape(index) for index in range(len(call.node.input))]
+    shapes = [call.shape(index) for index in range(len(call.inputs))]
     at = call.axis()
     result: list[Size | None] = []
     for axis in range(len(shapes[0])):
@@ -191,10 +191,15 @@ SHAPES: Mapping[str, Callable[[Call], Shape]] = {
     "Range": _ranged,
     **dict.fromkeys(REDUCTIONS, _reduced),
     "Reshape": _reshaped,
-    "Shape": lambda call: (len(range(call.rank(0))[call.part()]),),
+    "Shape": lambda call: (len(range(call.rank(0))[call.attribute("start", 0) : call.attribute("end")]),),
     "Slice": _sliced,
     "Squeeze": _squeezed,
     "Transpose": _transposed,
     "Unsqueeze": _unsqueezed,
 }
 """The shape of the outputs, by operator; onnx's inference covers the others."""
+
+
+def shape_rule(call: Call, place: int) -> Callable[[Call], Shape] | None:
+    """The function that computes the shape of an output; None if the table has none."""
+    return SHAPES.get(call.op_type) if not call.domain and (place == 0 or call.op_type in ALIKE) else None

@@ -6,7 +6,7 @@ polynomials are. A size without atoms is an `int`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeAlias
@@ -172,17 +172,12 @@ def makes_zero(one: Size, other: Size) -> bool:
     return all(needed <= set(monomial) for monomial, _ in _terms(other))
 
 
-def quotient(left: Size, right: Size, atom: Callable[[Hashable], Size]) -> Size | None:
-    """The quotient of two numbers, rounded towards zero, where it is exact or never negative; else None.
+def quotient(left: Size, right: Size) -> Size | None:
+    """The quotient of two numbers, rounded towards zero; of sizes only if it is exact.
 
     It has no meaning if the divisor is zero.
     """
-    if right == 0:
-        return None
-    if isinstance(left, int) and isinstance(right, int):
-        whole = abs(left) // abs(right)
-        return whole if left * right >= 0 else -whole
-    exact = over(left, right)
-    if exact is not None:
-        return exact
-    return atom(("Div", left, right)) if is_never_negative(left) and is_never_negative(right) else None
+    if right == 0 or not (isinstance(left, int) and isinstance(right, int)):
+        return None if right == 0 else over(left, right)
+    whole = abs(left) // abs(right)
+    return whole if left * right >= 0 else -whole

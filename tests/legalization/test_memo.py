@@ -113,7 +113,7 @@ _QUESTIONS = sorted(get_args(Asking))
 def _node_scope() -> tuple[NodeProto, NodeScope]:
     given = model("(float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> { y = ReduceMax (x, a) }")
     ground = Ground(
-        Names(Document.of_message(given)),
+        Names(Document(given)),
         Inference(given),
         opset=13,
         data_folder=None,

@@ -13,7 +13,7 @@ def _scope() -> tuple[ModelProto, GraphScope]:
         """<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y)
         <int64[1] a, bool[1] b> { y = Relu (x) }"""
     )
-    source = Document.of_message(model)
+    source = Document(model)
     ground = ground_of(model, source, Target(18), Settings(Target(18)))
     edited = source.copy()
     return edited, GraphScope(ground, edited.graph, 18, "graph", key=())

@@ -24,14 +24,14 @@ MODEL = parser.parse_model(
 
 def test_bytes_stay_the_bytes_and_are_parsed_once() -> None:
     data = MODEL.SerializeToString()
-    document = Document.of_bytes(data)
+    document = Document(data=data)
     assert document.data is data
     assert document.message is document.message
     assert document.message == MODEL
 
 
 def test_a_message_stays_the_message_and_is_serialized_once() -> None:
-    document = Document.of_message(MODEL)
+    document = Document(MODEL)
     assert document.message is MODEL
     assert document.data is document.data
     assert ModelProto.FromString(document.data) == MODEL

@@ -23,7 +23,7 @@ def _told(graph: GraphProto, name: str, opset: int) -> int:
         value.ClearField("type")
     model = ModelProto(ir_version=8, graph=copy)
     model.opset_import.add(version=opset)
-    ground = ground_of(model, Document.of_message(model), Target(opset), Settings(Target(opset)))
+    ground = ground_of(model, Document(model), Target(opset), Settings(Target(opset)))
     return ground.resolver.ask(GraphScope(ground, copy, opset, "graph", key=()), "element_type", name)
 
 

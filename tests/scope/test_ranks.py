@@ -26,7 +26,7 @@ TABLE = tomllib.loads(Path(__file__).with_name("ranks.toml").read_text("utf-8"))
 
 def scope_of(given: ModelProto) -> GraphScope:
     opset = given.opset_import[0].version
-    ground = ground_of(given, Document.of_message(given), Target(opset), Settings(Target(opset)))
+    ground = ground_of(given, Document(given), Target(opset), Settings(Target(opset)))
     return GraphScope(ground, given.graph, opset, "graph", key=())
 
 

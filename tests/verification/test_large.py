@@ -44,7 +44,7 @@ def recurring(size: int) -> ModelProto:
 
 
 def verified(source: Path, result: Path | ModelProto) -> Verification:
-    other = read_model(result) if isinstance(result, Path) else Document.of_message(result)
+    other = read_model(result) if isinstance(result, Path) else Document(result)
     return verify_models(read_model(source), other, Settings(), [TestDataSet("", {}, ())])
 
 

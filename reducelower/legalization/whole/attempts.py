@@ -66,7 +66,7 @@ def _attempt(
     """After a change, those before it follow again."""
     model = source.copy()
     plan = run(model, source, target, settings, report=report)
-    tried = Attempt(source, Document.of_message(model), plan)
+    tried = Attempt(source, Document(model), plan)
     for count, change in enumerate(changes, 1):
         changed = change(tried, settings) if tried.plan.refusals or change not in _FOR_REFUSALS else None
         if changed is None or (changed.refusals and tried.plan.refusals):
@@ -94,7 +94,7 @@ def _without_dead_branches(tried: Attempt, settings: Settings) -> Changed | None
     from reducelower.legalization.whole.dead_branches import without_dead_branches
 
     made = without_dead_branches(tried.source.message, refused, freezes_defaults=settings.freeze_defaults)
-    return None if made is None else Changed(Document.of_message(made))
+    return None if made is None else Changed(Document(made))
 
 
 def _without_shapes_in_loops(tried: Attempt, settings: Settings) -> Changed | None:
@@ -108,21 +108,20 @@ def _without_shapes_in_loops(tried: Attempt, settings: Settings) -> Changed | No
 
     eased = deepcopy(source.message)
     done = tuple(drop_shapes_in_loops(eased))
-    return Changed(Document.of_message(eased), done) if done else None
+    return Changed(Document(eased), done) if done else None
 
 
 def _without_sizes_below_zero(tried: Attempt, settings: Settings) -> Changed | None:
     """Take -1 out of stated shapes: exporters write it for an unknown size, which inference may know of a new node."""
     source, made, plan = tried
-    data = source.searchable
-    if (data is not None and _MINUS_ONE not in data) or plan.changes_nothing:
+    if _MINUS_ONE not in source.columns.model or plan.changes_nothing:
         return None
     if not plan.refusals and not objects_to_stated(made):
         return None
     eased = deepcopy(source.message)
     if not clear_sizes_below_zero(value for _, graph in graphs(eased) for value in (*graph.output, *graph.value_info)):
         return None
-    return Changed(Document.of_message(eased), (_TAKEN_OUT,), has_to_help=True)
+    return Changed(Document(eased), (_TAKEN_OUT,), has_to_help=True)
 
 
 def _without_what_is_refused(tried: Attempt, settings: Settings) -> Changed | None:

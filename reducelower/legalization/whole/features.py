@@ -100,7 +100,7 @@ def _without(document: Document, unwanted: Iterable[tuple[str, str, str]]) -> Ch
                 Refusal("graph", "", "", f"{reason}: {feature.one} {left[0]!r}{more}".strip(), feature.hint)
             )
             continue
-        document = Document.of_message(made)
+        document = Document(made)
         sentence = f"{counted(len(before), feature.one)} {'was' if len(before) == 1 else 'were'} {feature.done}"
         done.append(f"{sentence} ({where}: {says.rstrip('.')})." if says else f"{sentence}.")
     return Changed(document, tuple(done), tuple(refusals))

@@ -58,7 +58,7 @@ def without_narrow_integers(source: Document, opset: int, folder: DataFolder | N
     made = deepcopy(model)
     inner = _widen_all(made, absent, types, folder)
     sentence = f"integers of fewer than 8 bits, which opset {opset} does not have, are held in 8"
-    return Changed(Document.of_message(made), (sentence,), inner=inner)
+    return Changed(Document(made), (sentence,), inner=inner)
 
 
 def _widen_all(

@@ -62,7 +62,7 @@ def without_sequences(source: Document, opset: int, folder: DataFolder | None) -
     made = deepcopy(source.message)
     sentence = f"sequences, which came with opset {_SINCE}, are taken apart into the tensors that they are made of"
     inner = replace_by_tensors(made)
-    return Changed(Document.of_message(made), (sentence,), inner=inner)
+    return Changed(Document(made), (sentence,), inner=inner)
 
 
 def replace_by_tensors(model: ModelProto) -> frozenset[str]:
@@ -76,7 +76,7 @@ def replace_by_tensors(model: ModelProto) -> frozenset[str]:
 class _SequenceRemover:
     def __init__(self, model: ModelProto) -> None:
         self._opset = opset_of(model)
-        source = Document.of_message(deepcopy(model))
+        source = Document(deepcopy(model))
         self._ground = ground_of(model, source, Target(self._opset), Settings())
         self._edits = opened(self._ground, model, self._opset)
         self._known: dict[tuple[GraphScope, str], _Sequence] = {}

@@ -53,7 +53,7 @@ def with_sizes(document: Document, sizes: Mapping[str, int], settings: Settings)
             size = _size(dim.dim_param, sizes) if dim.dim_param else None
             if size is not None:
                 dim.dim_value = size
-    sized = Document.of_message(made)
+    sized = Document(made)
     if made.ir_version >= DEFAULTS_SINCE:  # else every initializer has to be an input as well
         _fold(sized, settings)
     return sized
@@ -114,7 +114,7 @@ def _fold(document: Document, settings: Settings) -> None:
     """Store as initializers what the main graph computes from sizes, as far as it is constant now."""
     model = document.message
     graph, opset = model.graph, opset_of(model)
-    ground = ground_of(model, Document.of_message(deepcopy(model)), Target(opset), settings)
+    ground = ground_of(model, Document(deepcopy(model)), Target(opset), settings)
     scope = GraphScope(ground, graph, opset, "graph", key=())
     edit = Edit(scope, drops_operands=True)
     constant: set[str] = set()

@@ -38,13 +38,13 @@ def without_unlike_branches(source: Document, opset: int, folder: DataFolder | N
     work = _Rewriting(made)
     work.rewrite(made.graph, (), inference)
     sentence = f"branches of different shapes, which If takes since opset {UNLIKE_BRANCHES_SINCE}, run in Loops"
-    return Changed(Document.of_message(made), (sentence,)) if work.has_found else None
+    return Changed(Document(made), (sentence,)) if work.has_found else None
 
 
 class _Rewriting:
     def __init__(self, model: ModelProto) -> None:
         self.has_found = False
-        self._fresh = Names(Document.of_message(model)).fresh
+        self._fresh = Names(Document(model)).fresh
 
     def rewrite(self, graph: GraphProto, key: GraphKey, inference: Inference) -> None:
         """Rewrite the nodes of a graph, subgraphs first; the key is that of `Inference.type`."""
@@ -107,7 +107,10 @@ def _types_of_unlike(node: NodeProto, key: GraphKey, inference: Inference) -> li
     if not all(graph.node and len(graph.output) == len(node.output) for _, graph in branches):
         return []
     named = (
-        [inference.type((*key, number), value.name) or value.type for value in graph.output]
+        [
+            inference.type(value.name, inference.graph((*key, number)), may_lack_rank=True) or value.type
+            for value in graph.output
+        ]
         for number, graph in branches
     )
     results = [*zip(*named, strict=True)]

@@ -77,7 +77,7 @@ class Place:
 
     def type_of(self, name: str) -> tuple[int, Dims | None]:
         """Element type and sizes of a value; 0 and None if neither the model nor inference states them."""
-        found = self.inference.type(self.key, name)
+        found = self.inference.type(name, self._graph, may_lack_rank=True)
         known = None if found is None else found.tensor_type
         return (0, None) if known is None or not known.elem_type else (known.elem_type, tensor_dims(known))
 
@@ -105,7 +105,7 @@ class Place:
     def evaluated(self, name: str) -> Array | None:
         """The value of a constant, or of what small nodes compute from constants and known sizes."""
         value = self.constant(name)
-        return value if isinstance(value, np.ndarray) else self.inference.constant(self.key, name)
+        return value if isinstance(value, np.ndarray) else self.inference.ask(self._graph, "constant", name)
 
     def is_fixed(self, name: str) -> bool:
         """Whether a value is the same in every run: a constant, or computed from constants alone."""
