@@ -8,7 +8,7 @@ from onnx import ModelProto
 
 from reducelower.model.columns import Columns
 from reducelower.model.inference.protected import objection
-from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
+from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton, without_weights
 
 __all__ = ["Document"]
 
@@ -50,7 +50,7 @@ class Document:
     def columns(self) -> Columns:
         """All names, operators and attributes."""
         # A message without bytes is not serialized with its weights for this; its nodes stay as they are.
-        return Columns(skeleton(self.message).SerializeToString() if self._data is None else self._data)
+        return Columns(without_weights(self.message).SerializeToString() if self._data is None else self._data)
 
     @cached_property
     def objection(self) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from graphlib import TopologicalSorter
 
 from onnx import FunctionProto, ModelProto, helper, inliner
 
@@ -76,19 +77,10 @@ def _import_the_same(model: ModelProto) -> None:
                 model.opset_import.add(domain=entry.domain, version=entry.version)
 
 
-def _callers_first(functions: Mapping[FunctionId, FunctionProto]) -> list[FunctionId]:
-    order: dict[FunctionId, None] = {}
-
-    def add(key: FunctionId) -> None:
-        for called in map(called_function, walk(functions[key].node)):
-            if called in functions and called not in order:
-                add(called)
-        order[key] = None
-
-    for key in functions:
-        if key not in order:
-            add(key)
-    return [*order][::-1]
+def _callers_first(functions: Mapping[FunctionId, FunctionProto]) -> Iterable[FunctionId]:
+    calls = {key: [*map(called_function, walk(function.node))] for key, function in functions.items()}
+    called_first = TopologicalSorter({key: [each for each in called if each in calls] for key, called in calls.items()})
+    return reversed([*called_first.static_order()])
 
 
 def _spell_out_defaults(model: ModelProto, domain: str, name: str) -> None:

@@ -14,6 +14,7 @@ __all__ = [
     "DEFAULTS_SINCE",
     "LARGEST_CONSTANT",
     "skeleton",
+    "without_weights",
 ]
 
 DEFAULTS_SINCE = 4
@@ -27,6 +28,13 @@ LARGEST_CONSTANT = 65_536
 
 
 def skeleton(model: ModelProto, largest: int = _LARGEST_INFERRED) -> ModelProto:
+    """A copy of the model for shape inference, in which larger initializers have no values."""
+    bare = without_weights(model, largest)
+    clear_sizes_below_zero((*bare.graph.input, *bare.graph.output, *bare.graph.value_info))
+    return bare
+
+
+def without_weights(model: ModelProto, largest: int = _LARGEST_INFERRED) -> ModelProto:
     """A copy of the model in which larger initializers have no values, made without copying them."""
     bare = ModelProto(**_fields(model, but="graph"))
     if model.HasField("graph"):
@@ -35,7 +43,6 @@ def skeleton(model: ModelProto, largest: int = _LARGEST_INFERRED) -> ModelProto:
             TensorProto(name=each.name, data_type=each.data_type, dims=each.dims) if prod(each.dims) > largest else each
             for each in model.graph.initializer
         )
-        clear_sizes_below_zero((*bare.graph.input, *bare.graph.output, *bare.graph.value_info))
     return bare
 
 

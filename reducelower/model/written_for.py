@@ -6,7 +6,7 @@ or with axes as an input at 12. The checker refuses them, although they can mean
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -69,34 +69,25 @@ def may_be_of_another_opset(op_type: str, opset: int, attributes: Collection[str
 
     `attributes` are the attribute names of all nodes of the model.
     """
-    return _has_hidden_form(op_type, opset) or not _foreign_attributes(op_type, opset).isdisjoint(attributes)
+    foreign = _foreign_attributes(op_type, opset)
+    return foreign is None or not foreign.isdisjoint(attributes)
 
 
 @cache
-def _forms(op_type: str) -> Sequence[defs.OpSchema]:
-    """The schemas of all versions of an operator."""
-    return [form for version in versions(op_type) if (form := schema_in_force(op_type, version, "")) is not None]
+def _foreign_attributes(op_type: str, opset: int) -> frozenset[str] | None:
+    """The attributes that only other opset versions have; None if nodes of another version may have none of them.
 
-
-@cache
-def _foreign_attributes(op_type: str, opset: int) -> frozenset[str]:
-    """The attributes that only other opset versions have."""
-    own = schema_in_force(op_type, opset, "")
-    names = frozenset(name for form in _forms(op_type) for name in form.attributes)
-    return frozenset() if own is None else names - own.attributes.keys() - _WITHOUT_EFFECT
-
-
-@cache
-def _has_hidden_form(op_type: str, opset: int) -> bool:
-    """Whether a node of another opset version may have no foreign attribute.
-
-    Instead it has more inputs, or an attribute of the same name with another type, or the operator was withdrawn.
+    Instead these have more inputs, or an attribute of the same name with another type, or the operator was withdrawn.
     """
     own = schema_in_force(op_type, opset, "")
-    return own is not None and any(
-        own.deprecated or found.max_input > own.max_input or _has_other_types(found.attributes, own.attributes)
-        for found in _forms(op_type)
+    if own is None:
+        return frozenset()
+    forms = [form for version in versions(op_type) if (form := schema_in_force(op_type, version, "")) is not None]
+    is_hidden = own.deprecated or any(
+        form.max_input > own.max_input or _has_other_types(form.attributes, own.attributes) for form in forms
     )
+    names = frozenset(name for form in forms for name in form.attributes)
+    return None if is_hidden else names - own.attributes.keys() - _WITHOUT_EFFECT
 
 
 def _has_other_types(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

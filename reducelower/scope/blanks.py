@@ -61,8 +61,8 @@ class Added(NamedTuple):
 
     @property
     def known(self) -> Known:
-        """Its type and contents."""
-        return Known.of_constant(self.tensor.data_type, tuple(self.tensor.dims), self.value)
+        """Its shape and contents."""
+        return Known.of_constant(self.tensor.data_type, self.value)
 
     @property
     def answers(self) -> Mapping[str, Any]:

@@ -143,7 +143,7 @@ class _AroundWithNames(_Around):
     """The same, with symbolic sizes."""
 
     def held(self, name: str) -> object:
-        return self._scope.known(name)
+        return _OutsideWithNames(self._scope, name)
 
 
 class _Outside:
@@ -183,6 +183,22 @@ class _Outside:
         """Its value if it may be a shape or axes. It asks for no others, since weights differ from node to node."""
         value = self.constant if self.element_type in (TensorProto.INT32, TensorProto.INT64) else None
         return value if value is not None and value.size <= LONGEST else None
+
+
+class _OutsideWithNames(_Outside):
+    """The same, with symbolic sizes."""
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def shape(self) -> Shape | None:
+        return self._scope.known(self._name).shape
+
+    @property
+    def contents(self) -> Array | None:
+        return self._scope.known(self._name).contents
 
 
 def _shape(resolver: Resolver, nodes: Graph, name: str) -> tuple[int | None, ...] | None:

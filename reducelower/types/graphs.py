@@ -18,7 +18,7 @@ from reducelower.model.graph import may_hold_graphs, read_by, read_outside_nodes
 from reducelower.model.numbers import Array, value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS, plain_domain, type_string
 from reducelower.model.value_info import StatedType, stated_type
-from reducelower.types.known import COUNTING, LONGEST, Known, Question
+from reducelower.types.known import COUNTING, LONGEST, Question
 
 __all__ = ["Constant", "Graph", "GraphKey", "Graphs"]
 
@@ -222,7 +222,8 @@ class Graph:
         if tensor is not None:
             return Constant(self, tensor, name)
         is_counter = self.node is not None and self.node.op_type == "Loop" and self.inputs.get(name, 2) < 2
-        return Known((TensorProto.INT64, TensorProto.BOOL)[self.inputs[name]], ()) if is_counter else None
+        kinds = TensorProto.INT64, TensorProto.BOOL
+        return Constant(self, TensorProto(data_type=kinds[self.inputs[name]]), name) if is_counter else None
 
     def value(self, name: str) -> Array | None:
         """The value of a constant of this graph; None for any other value.

@@ -1,10 +1,9 @@
-"""The facts about one value: element type, shape, and the contents of a small integer vector."""
+"""The facts about one value: questions and answers, sizes, and the contents of a small integer vector."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -40,7 +39,14 @@ Elements: TypeAlias = "tuple[Size | None, ...]"
 
 
 Question: TypeAlias = 'Literal["element_type", "container", "rank", "shape", "contents", "constant"]'
-"""A question about a value; see `Known`. ``constant`` also gives contents that are large, but no symbolic ones."""
+"""A question about a value.
+
+- ``element_type``: `TensorProto.DataType`; 0 if unknown.
+- ``container``: the type of a sequence or optional value, serialized; empty for a tensor.
+- ``rank``, ``shape``: the number of dimensions, and the sizes; None if the rank is unknown.
+- ``contents``: an array of a small tensor of integers or bools, in which sizes may be symbolic; None if unknown.
+- ``constant``: an array of any type that may be large, but not symbolic.
+"""
 
 UNKNOWN: Mapping[Question, Any] = {
     "element_type": 0,
@@ -58,41 +64,28 @@ COUNTING = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The facts about a value.
+    """The sizes of a value, and its contents if they may be sizes.
 
     Attributes:
-        element_type: `TensorProto.DataType`; 0 if unknown.
         shape: None if the rank is unknown.
         elements: the contents of a small tensor of integers or bools; None if unknown.
-        container: the type of a sequence or optional value, serialized; empty for a tensor.
     """
 
-    element_type: int = 0
     shape: tuple[Size, ...] | None = None
     elements: Elements | None = None
-    container: bytes = b""
 
     @classmethod
-    def of_constant(cls, element_type: int, dims: Sequence[int], value: Array | None) -> Known:
-        """The facts about a constant, without its value if that is large or unreadable."""
-        is_small = element_type in COUNTING and prod(dims) <= LONGEST
-        return cls(element_type, tuple(dims), elements_of(value) if is_small and value is not None else None)
-
-    @property
-    def rank(self) -> int | None:
-        """The number of dimensions; None if unknown."""
-        return None if self.shape is None else len(self.shape)
+    def of_constant(cls, element_type: int, value: Array) -> Known:
+        """The same about a constant."""
+        may_be_sizes = element_type in COUNTING and value.size <= LONGEST
+        return cls(value.shape, elements_of(value) if may_be_sizes else None)
 
     @property
     def contents(self) -> Array | None:
         """The elements as an array, if the shape is known."""
         sizes = [size for size in self.shape or () if isinstance(size, int)]
-        return tensor(self.elements, sizes) if self.elements is not None and len(sizes) == self.rank else None
-
-    @property
-    def constant(self) -> Array | None:
-        """The contents, if all are numbers."""
-        return None if self.numbers is None else self.contents
+        is_sized = self.shape is not None and len(sizes) == len(self.shape)
+        return tensor(self.elements, sizes) if self.elements is not None and is_sized else None
 
     @property
     def atoms(self) -> frozenset[int]:
@@ -115,7 +108,7 @@ def elements_of(contents: Array) -> Elements:
 
 
 def in_own_names(values: Iterable[Known]) -> tuple[tuple[Known, ...], dict[int, int]]:
-    """The same facts with atoms numbered in order of appearance, and each atom's number. Float contents are dropped.
+    """The same facts with atoms numbered in order of appearance, and each atom's number.
 
     So the facts are equal for values that differ only in the names of their sizes.
     """
@@ -133,5 +126,5 @@ def in_own_names(values: Iterable[Known]) -> tuple[tuple[Known, ...], dict[int, 
     for value in values:
         shape = None if value.shape is None else tuple(each for each in map(renamed, value.shape) if each is not None)
         elements = None if value.elements is None else tuple(map(renamed, value.elements))
-        renumbered.append(Known(value.element_type, shape, elements, container=value.container))
+        renumbered.append(Known(shape, elements))
     return tuple(renumbered), names

@@ -165,9 +165,11 @@ def listed(op_type: str, domain: str, place: int, opset: int) -> Output | None:
 
 def rank_rule(call: Call, place: int) -> RankOf | None:
     """The function that computes the rank of an output; None if no table has one."""
-    if call.domain and call.graph.version(call.domain) is None:
-        return None
-    output = listed(call.op_type, call.domain, place, call.graph.opset)
-    if output is not None:
-        return output.rank
-    return RANKS.get(call.op_type) if not call.domain and (place == 0 or call.op_type in ALIKE) else None
+    op_type, domain = call.op_type, call.domain
+    if domain or op_type in UNLISTED:
+        if domain and call.graph.version(domain) is None:
+            return None
+        output = listed(op_type, domain, place, call.graph.opset)
+        if domain or output is not None:
+            return None if output is None else output.rank
+    return RANKS.get(op_type) if place == 0 or op_type in ALIKE else None

@@ -49,10 +49,9 @@ class Resolver(Answers):
         self._weakly: Resolver = proxy(self)  # a reference cycle would keep the model until garbage collection
 
     def known(self, name: str, graph: Graph) -> Known:
-        """All that is known about a value."""
-        shape = self.ask(graph, "shape", name)
-        contents = self.ask(graph, "contents", name)
-        return Known(self.ask(graph, "element_type", name), shape, None if contents is None else elements_of(contents))
+        """The sizes of a value, and its contents if they may be sizes."""
+        shape, contents = self.ask(graph, "shape", name), self.ask(graph, "contents", name)
+        return Known(shape, None if contents is None else elements_of(contents))
 
     def clear(self) -> None:
         """Forget all answers."""

@@ -157,7 +157,6 @@ def _told(entry: Entry) -> dict[str, tuple[int, Dims | None]]:
         elif question == "shape" and isinstance(answer, tuple):
             dims = answer
         elif question == "known" and isinstance(answer, Known):
-            kind = answer.element_type or kind
             dims = dims if answer.shape is None else numbers_of(answer.shape)
         elif question == "rank" and isinstance(answer, int):
             dims = dims or (None,) * answer
