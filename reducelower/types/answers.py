@@ -15,7 +15,7 @@ from reducelower.arguments import LARGEST_RANK
 from reducelower.model.value_info import StatedType
 from reducelower.types.borders import Source, in_common, is_followed, source_outside, sources_inside
 from reducelower.types.call import Call
-from reducelower.types.contents import COPYING, evaluated, has_rule, is_symbolic, tensor
+from reducelower.types.contents import evaluated, has_rule, is_symbolic, tensor
 from reducelower.types.element_types import element_type_by_readers, element_type_of_output
 from reducelower.types.graphs import Constant, Graph
 from reducelower.types.known import COUNTING, LONGEST, UNKNOWN, Question, Shape
@@ -159,7 +159,7 @@ class Answers:
         if constant is not None or made is None or made.domain:
             return constant
         constant = None if made.op_type in _OF_SIZES else self._computed("constant", made, value)
-        return self._numbers(value) if constant is None and made.op_type in (*_OF_SIZES, *COPYING) else constant
+        return self._numbers(value) if constant is None else constant
 
     def _numbers(self, value: Value) -> Array | None:
         """The contents of a small tensor, if all of them are numbers."""

@@ -22,14 +22,9 @@ from reducelower.model.numbers import FLOATS, SIGNED, UNSIGNED, Array
 from reducelower.model.skeleton import LARGEST_CONSTANT
 from reducelower.types.sizes import Size, is_positive, quotient
 
-__all__ = ["COPYING", "evaluated", "has_rule", "is_symbolic", "places", "tensor"]
+__all__ = ["evaluated", "has_rule", "is_symbolic", "tensor"]
 
 _Any: TypeAlias = "np.ndarray[Any, Any]"
-
-COPYING = frozenset(
-    {"Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"}
-)
-"""Operators that copy elements: their result may be known although not all sizes of a shape are."""
 
 _NUMBERS = (*FLOATS, *SIGNED, *UNSIGNED, TensorProto.BOOL)
 """What Cast yields here. Narrower types saturate or wrap, and runtimes differ in how they print numbers."""
@@ -120,7 +115,7 @@ def _reshaped(node: NodeProto, data: _Any, shape: _Any | None = None) -> Any:
     return data.reshape(sizes)
 
 
-def places(start: int, end: int, step: int, size: int) -> range:
+def _places(start: int, end: int, step: int, size: int) -> range:
     """The positions that Slice takes along an axis; negative bounds count from its end.
 
     With a negative step, a start before the first element is clamped to it. numpy selects nothing then.
@@ -140,7 +135,7 @@ def _sliced(node: NodeProto, data: _Any, *bounds: _Any | None) -> Any:
     )
     axes, steps = axes or [*range(len(starts))], steps or [1] * len(starts)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        data = np.take(data, places(start, end, step, data.shape[axis]), axis)
+        data = np.take(data, _places(start, end, step, data.shape[axis]), axis)
     return data
 
 
