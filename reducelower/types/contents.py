@@ -266,6 +266,7 @@ _RULES: Mapping[str, Callable[..., Any]] = {
     "Cast": lambda node, data: _cast_to(data, value_of(node, "to")),
     "CastLike": lambda node, data, like: _cast_to(data, helper.np_dtype_to_tensor_dtype(like.dtype)),
     "Clip": _clipped,
+    "Compress": lambda node, data, kept: None if is_symbolic(kept) else np.compress(kept, data, value_of(node, "axis")),
     "Concat": lambda node, *parts: np.concatenate(parts, value_of(node, "axis", 1)),
     "ConstantOfShape": _filled,
     "Div": _pairwise(_divided, quotient),

@@ -62,7 +62,7 @@ def test_types_and_shapes_of_outputs(attribute: str) -> None:
     graph = _Graph(text)
     resolver = Resolver()
     found = [resolver.known(name, graph) for name in names]
-    assert {each.element_type for each in found} == {1}
+    assert {resolver.ask(graph, "element_type", name) for name in names} == {1}
     sizes = [each.shape for each in found]
     last = (2 * COUNT - 1, 1) if "axis" in attribute else (1, COUNT)
     assert sizes == [(2 * COUNT - 1, 1) if "axis" in attribute else (2, COUNT)] * (COUNT - 1) + [last]
