@@ -7,7 +7,16 @@ from typing import Literal
 
 from reducelower.lines import Tone
 
-__all__ = ["DISTANCES", "HOLDING", "STATUSES", "OutputComparison", "SiteStatus", "SiteVerification", "distance"]
+__all__ = [
+    "DISTANCES",
+    "HOLDING",
+    "STATUSES",
+    "OutputComparison",
+    "OutputVerdict",
+    "SiteStatus",
+    "SiteVerification",
+    "distance",
+]
 
 DISTANCES = ("max_ulp", "max_absolute", "max_relative")
 """The fields that say how far apart two sides are."""

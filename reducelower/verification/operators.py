@@ -6,11 +6,7 @@ Columns:
         that do not fit the data are an error, or need more memory than there is.
     roles: for such inputs, what they say about the first input: the kind of the role, the attribute that names the
         axis, and its default (`feeding.roles`).
-    of_channels: the inputs that have one number for each channel.
     divisors: the inputs that others are divided by.
-    numbers: the inputs that are a single number; onnxruntime 1.31 accepts several and uses the first.
-    agreeing: pairs of inputs, with the sizes of each that must be equal; if they are not, onnxruntime 1.31 reads out of
-        bounds.
     same: by version, the attributes that it added; a node without them means the same as in the version before. Their
         pages were compared by hand, since the wording differs.
     reference: where onnx's reference evaluator (1.23) is no evidence: the operator is ``wrong``; ``below`` an opset
@@ -45,10 +41,6 @@ def column(name: str) -> Mapping[str, Any]:
     return {operator: row[name] for operator, row in _table()[1].items() if name in row}
 
 
-def _slice(text: str) -> slice:
-    return slice(*(int(part) if part else None for part in text.split(":")))
-
-
 def _by_number(values: Mapping[str, Any]) -> dict[int, tuple[Any, ...]]:
     return {int(number): tuple(value) for number, value in values.items()}
 
@@ -57,10 +49,7 @@ _COLUMNS: Mapping[str, Callable[[Any], Any]] = {
     "kinds": frozenset,
     "where": frozenset,
     "roles": _by_number,
-    "of_channels": _slice,
     "divisors": frozenset,
-    "numbers": _slice,
-    "agreeing": lambda pairs: [(one, other, _slice(own), _slice(others)) for one, other, own, others in pairs],
     "same": _by_number,
     "reference": dict,
     "reference_before_1_23": dict,

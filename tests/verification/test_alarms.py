@@ -13,7 +13,7 @@ from reducelower.verification import verify
 from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.inputs.made import InputSpec
-from reducelower.verification.judging.compare import is_of_last_digits, is_slight
+from reducelower.verification.judging.compare import is_slight
 from reducelower.verification.judging.formula import judge_by_formula
 from reducelower.verification.judging.judge import judge
 from tests.models import model
@@ -54,21 +54,6 @@ def test_what_is_all_but_out_of_range_beside_infinities_is_no_loss() -> None:
 def test_two_runtimes_may_differ_in_single_precision(error: float, slight: bool) -> None:
     values = np.linspace(-1, 1, 9)
     assert is_slight(values, values + error) is slight
-
-
-@pytest.mark.parametrize(
-    ("kind", "digits", "last"),
-    [
-        (np.float32, 4, True),
-        (np.float32, 64, False),
-        (np.float64, 4, True),
-        (np.float64, 2.0**29, False),  # the last digit of single precision
-        (np.float16, 4, False),
-    ],
-)
-def test_a_few_sums_lose_last_digits_of_the_type_itself(kind: type, digits: float, last: bool) -> None:
-    values = np.linspace(-1, 1, 9).astype(kind)
-    assert is_of_last_digits(values, values + kind(digits * np.finfo(kind).eps)) is last
 
 
 def test_what_is_done_with_drawn_numbers_is_not_called_equivalent() -> None:

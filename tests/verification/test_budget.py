@@ -10,15 +10,15 @@ import pytest
 from onnx import ModelProto
 
 from reducelower import Target, legalize
-from reducelower.verification import Verification, verify_regions
+from reducelower.verification import Regions, Verification, verify_regions
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.foreign import ForeignRuntime
 from reducelower.verification.running.runtimes import OnnxRuntime
 from reducelower.verification.running.source import OutOfTimeError, Source
-from reducelower.verification.whole.comparison import Comparison
-from reducelower.verification.whole.in_runtime import SourceRuns, verify_in
-from reducelower.verification.whole.runs import Request
+from reducelower.verification.whole.comparison import Account, Comparison
+from reducelower.verification.whole.explanations import explain
+from reducelower.verification.whole.runs import Request, SourceRuns
 from tests.models import model
 
 from .clocks import Looked
@@ -33,9 +33,18 @@ OTHER_ELSEWHERE = model(f"{GRAPH} {{ y = AveragePool <kernel_shape = [1, 1]> (x)
 
 def within(budget: float | None, after: ModelProto, runtime: str = "onnxruntime") -> tuple[Verification, float]:
     """What both models as a whole gave within so many looks at the clock, and how many there were."""
-    source, clock = Source(SOURCE), Looked(budget)
-    comparison = Comparison(source, Source(after), runtime, Request({}, 0, {}), (), None, clock, None)
-    return verify_in(comparison, SourceRuns(source)), clock.gone
+    clock = Looked(budget)
+    return compared(Source(SOURCE), Source(after), runtime, clock, None), clock.gone
+
+
+def compared(before: Source, after: Source, runtime: str, clock: Clock, regions: Regions | None) -> Verification:
+    account = Account()
+    comparison = Comparison(before, after, runtime, Request({}, 0, {}), (), None, clock, regions, account)
+    if comparison.run(SourceRuns(before)):
+        explain(comparison)
+        comparison.note()
+        account.cases = len(comparison.right.cases)
+    return account.verification(regions)
 
 
 @pytest.mark.parametrize(
@@ -113,8 +122,6 @@ def test_what_no_time_was_left_to_explain_is_no_difference() -> None:
     made = legalize(source, Target(13))
     regions = verify_regions(source, made.model, made.plan, checker=Checker(clock=Looked(0.0)))
     assert not regions.findings
-    sides = Source(source), Source(made.model)
-    comparison = Comparison(*sides, "onnxruntime", Request({}, 0, {}), (), None, Clock(1000.0), regions)
-    found = verify_in(comparison, SourceRuns(sides[0]))
+    found = compared(Source(source), Source(made.model), "onnxruntime", Clock(1000.0), regions)
     assert found.verdict == "not shown"
     assert "ended before it was clear what explains the difference" in found.why

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from reducelower.verification.feeding.draws import sprinkled
+from reducelower.verification.feeding.filling import sprinkled
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.feeding.sets import Sets
-from reducelower.verification.inputs.made import InputSpec, bindings, input_specs, make_feeds, random_array
+from reducelower.verification.feeding.sizes import ladder
+from reducelower.verification.inputs.made import InputSpec, input_specs, named, random_array, shape_at
 from tests.models import model
 
 SPECS = (
@@ -20,29 +21,31 @@ SPECS = (
 )
 
 
-def test_every_binding_gives_every_symbol_one_size() -> None:
-    for sizes in bindings(SPECS):
-        feeds = make_feeds(SPECS, sizes, "random", np.random.default_rng(0))
-        assert feeds["a"].shape == (sizes["batch"], 3, sizes["axis 2"])
-        assert feeds["b"].shape == (sizes["axis 0"], sizes["seq"], sizes["axis 2"])
+DIMS = named(SPECS)
 
 
-def test_the_first_binding_tells_symbols_apart_and_another_is_all_ones() -> None:
-    first, *others = bindings(SPECS)
+def test_every_free_size_has_a_name() -> None:
+    assert DIMS == {"a": ("batch", 3, "axis 2"), "b": ("axis 0", "seq", "axis 2")}
+    for sizes in ladder(DIMS, {}):
+        assert shape_at(DIMS["a"], sizes) == (sizes["batch"], 3, sizes["axis 2"])
+
+
+def test_the_first_sizes_tell_symbols_apart_and_others_are_all_ones() -> None:
+    first, *others = ladder(DIMS, {})
     assert len(set(first.values())) == len(first)
     assert any(set(sizes.values()) == {1} for sizes in others)
 
 
-def test_fixed_sizes_hold_in_every_binding() -> None:
-    assert {sizes["seq"] for sizes in bindings(SPECS, {"seq": 7})} == {7}
-    assert list(bindings((InputSpec("a", 1, (2,)),))) == [{}]
+def test_fixed_sizes_hold_in_all() -> None:
+    assert {sizes["seq"] for sizes in ladder(DIMS, {"seq": 7})} == {7}
+    assert list(ladder(named([InputSpec("a", 1, (2,))]), {})) == [{}]
 
 
 @pytest.mark.parametrize("rank", [5, 6, 12, 24, 60])
 def test_no_input_of_free_sizes_is_beyond_memory(rank: int) -> None:
     """60 along each of five axes were 3 GB; of data of sixteen, no sizes could be fed."""
     spec = InputSpec("a", TensorProto.FLOAT, tuple(f"d{axis}" for axis in range(rank)))
-    sizes = list(bindings((spec,)))
+    sizes = list(ladder(named([spec]), {}))
     assert dict.fromkeys(sizes[0], 1) in sizes
     assert len(set(sizes[0].values())) > 3
     assert all(math.prod(each.values()) <= 20_000_000 for each in sizes)
@@ -101,11 +104,11 @@ def test_inputs_with_an_initializer_are_left_to_it() -> None:
 @pytest.mark.parametrize("shape", [(2,), (1, 3), (2, 4)])
 def test_infinities_of_both_signs_stand_among_a_few_elements(shape: tuple[int, ...]) -> None:
     for seed in range(20):
-        drawn = sprinkled(np.inf, -np.inf)(shape, np.random.default_rng(seed))
+        drawn = sprinkled([np.inf, -np.inf])(shape, np.random.default_rng(seed))
         assert drawn.shape == shape
         assert {np.inf, -np.inf} <= set(drawn.flat)
-    assert sprinkled(np.nan)((0, 3), np.random.default_rng(0)).shape == (0, 3)
-    assert np.isinf(sprinkled(np.inf, -np.inf)((), np.random.default_rng(0)))
+    assert sprinkled([np.nan])((0, 3), np.random.default_rng(0)).shape == (0, 3)
+    assert np.isinf(sprinkled([np.inf, -np.inf])((), np.random.default_rng(0)))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from onnx import defs
 from reducelower.verification import operators
 from reducelower.verification.operators import column, of_kind
 
-COLUMNS = ("kinds", "where", "roles", "divisors", "agreeing", "same", "reference")
+COLUMNS = ("kinds", "where", "roles", "divisors", "same", "reference")
 
 
 def test_every_row_is_of_an_operator_that_there_is() -> None:

@@ -15,8 +15,7 @@ from reducelower.errors import UnreadableModelError
 from reducelower.verification import verify
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.source import CannotRunError, Source
-from reducelower.verification.whole.in_runtime import SourceRuns
-from reducelower.verification.whole.runs import Request
+from reducelower.verification.whole.runs import Request, SourceRuns
 from tests.models import model
 
 SUM = "g (float[N, M] x) => (float[N, 1] y) <int64[1] axes = {1}> { y = ReduceSum (x, axes) }"

@@ -13,7 +13,7 @@ from onnx import ModelProto
 from reducelower.verification.checking.seen import Seen, Setup, judge_case
 from reducelower.verification.checking.tally import Tally, largest_kept
 from reducelower.verification.feeding.filling import Case
-from reducelower.verification.feeding.shapes import has_empty_window, is_ruled_out
+from reducelower.verification.feeding.shapes import unfit
 from reducelower.verification.inputs.made import Dims, may_have
 from reducelower.verification.judging.conditioning import Exactness
 from reducelower.verification.judging.witness import Witness
@@ -144,10 +144,8 @@ class _Run:
         return self._left.run(feeds, self._setup.clock.left)
 
     def _objection(self, feeds: Mapping[str, Any]) -> str | None:
-        if is_ruled_out(self._models[0], feeds):
-            return "inputs of these shapes are none that its operators take"
-        if self._setup.limits.smallest_size > 1 and any(has_empty_window(model, feeds) for model in self._models):
-            return "a window has nothing to look at on data so small"
+        if reason := unfit(feeds, *self._models):
+            return reason
         try:
             results = self._source_gives(feeds)
             self._last = dict(feeds), results

@@ -6,7 +6,7 @@ tried until the source accepts some. Indices, shapes and counts are adapted to t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -18,40 +18,22 @@ from onnx import helper
 from reducelower.numerics.measure import Array
 from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import Limits
-from reducelower.verification.inputs.made import STRATEGIES, Dims, InputSpec, Values, bindings, random_array, shape_at
+from reducelower.verification.feeding.sizes import LARGE, SOME, Base, of_region
+from reducelower.verification.inputs.made import InputSpec, Named, Values, named, names_in, random_array
 from reducelower.verification.running.memory import most_elements
 
-__all__ = ["DRAWS", "LARGE", "MANY", "Accepts", "Base", "Bases"]
+__all__ = ["DRAWS", "Accepts", "Bases"]
 
-LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
-MANY = 1000  # elements, so that some lie close to a step
-_SOME = 48  # elements, so that every value of a kind is likely to be among them
 DRAWS = 3
 _SMALL = 7
 """Larger sizes from the run are reduced, if nothing depends on them."""
 _SMALLER = (_SMALL, 64, 1024)  # upper bounds to try, smallest first: a window may be larger
-_RANKS = (2, 3, 1, 4, 0)  # to try for inputs of unknown rank
 _LONGEST = 8  # elements of an integer input that may hold sizes
-_STRATEGIES: tuple[Values, ...] = (*STRATEGIES[:1] * 6, *STRATEGIES[1:])  # another random draw may fit
+# To try in this order, since a model may reject some: indices out of range, divisions by zero, shapes. Another random
+# draw may fit.
+_STRATEGIES: tuple[Values, ...] = (*("random",) * 6, "small", "zeros", "ones")
 
 Accepts = Callable[[Mapping[str, Any]], bool]
-
-
-@dataclass(frozen=True)
-class Base:
-    """Inputs that the source accepts; free sizes are symbols in `dims`, and `sizes` has their values."""
-
-    dims: Mapping[str, Dims]
-    sizes: Mapping[str, int]
-    feeds: Mapping[str, Array]
-
-    def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-        """The shapes of the inputs at these sizes."""
-        return {name: shape_at(dims, sizes) for name, dims in self.dims.items()}
-
-    def count(self, sizes: Mapping[str, int] | None = None) -> int:
-        """Elements of the largest input, at these sizes or the base's own."""
-        return max(map(prod, self.shapes(self.sizes if sizes is None else sizes).values()), default=0)
 
 
 @dataclass
@@ -85,90 +67,51 @@ class Bases:
             # One size stays, such as the channels of grouped operators or a signal that a window has to fit into.
             shrunk += [shrunk[0] | {kept: sizes[kept]} for kept in large]
             tried = sorted((sizes | each for each in shrunk), key=base.count)
-        elif base.count() < _SOME:
-            more = ({dim: size * factor for dim, size in sizes.items()} for factor in range(2, _SOME + 1))
-            tried = [each for each in more if _SOME <= base.count(each) <= LARGE][:1]
-            alone = ({dim: size * (_SOME // max(base.count(), 1) + 1)} for dim, size in sizes.items())
+        elif base.count() < SOME:
+            more = ({dim: size * factor for dim, size in sizes.items()} for factor in range(2, SOME + 1))
+            tried = [each for each in more if SOME <= base.count(each) <= LARGE][:1]
+            alone = ({dim: size * (SOME // max(base.count(), 1) + 1)} for dim, size in sizes.items())
             tried += [sizes | each for each in alone][:DRAWS]
-        resized = (self._base_at(base, each, suits) for each in tried if not self.rests_on_names)
+        resized = (self.at(base, each, suits) for each in tried if not self.rests_on_names)
         return next(filter(None, resized), base)
 
-    def _free(self, sample: Mapping[str, Array]) -> tuple[dict[str, Dims], dict[str, int]]:
+    def _free(self, sample: Mapping[str, Array]) -> tuple[Named, dict[str, int]]:
         """The sizes of a sample, as symbols where nothing depends on them, and the value of each symbol."""
-        named: dict[str, set[int]] = {}
-        for spec in self.specs:
-            for dim, size in zip(spec.dims or (), sample[spec.name].shape, strict=False):
-                if isinstance(dim, str):
-                    named.setdefault(dim, set()).add(size)
-        dims: dict[str, Dims] = {}
-        sizes: dict[str, int] = {}
-        for spec in self.specs:
-            shape = sample[spec.name].shape
-            sample_dims: list[int | str] = []
-            for dim, size in zip(spec.dims if spec.dims is not None else (None,) * len(shape), shape, strict=True):
-                has_one_size = isinstance(dim, str) and len(named[dim]) == 1
-                free = str(dim) if has_one_size else f"size {size}"  # equal sizes may be equal by chance
-                sample_dims.append(size if isinstance(dim, int) or size in self.fixed else free)
-                if isinstance(sample_dims[-1], str):
-                    sizes[free] = size
-            dims[spec.name] = tuple(sample_dims)
-        return dims, sizes
+        seen: dict[object, set[int]] = {}
+        shapes = {spec.name: sample[spec.name].shape for spec in self.specs}
+        declared = {spec.name: spec.dims or (None,) * len(shapes[spec.name]) for spec in self.specs}
+        for name, dims in declared.items():
+            for dim, size in zip(dims, shapes[name], strict=True):
+                seen.setdefault(dim, set()).add(size)
+
+        def free(dim: int | str | None, size: int) -> int | str:
+            if isinstance(dim, int) or size in self.fixed:
+                return size
+            # Equal sizes may be equal by chance.
+            return dim if dim is not None and len(seen[dim]) == 1 else f"size {size}"
+
+        found = {
+            name: tuple(free(*each) for each in zip(dims, shapes[name], strict=True)) for name, dims in declared.items()
+        }
+        sizes = {
+            dim: size
+            for name, dims in found.items()
+            for dim, size in zip(dims, shapes[name], strict=True)
+            if isinstance(dim, str)
+        }
+        return found, sizes
 
     def _search(self, specs: Sequence[InputSpec], accepts: Accepts) -> Base | None:
         """Inputs that the source accepts, at declared or made-up sizes."""
-        vectors = self.limits.vectors
-        specs = [replace(spec, dims=spec.dims or (None,)) if spec.name in vectors else spec for spec in specs]
-        return next(filter(None, (self._search_sizes(ranked, accepts) for ranked in self._ranked(specs))), None)
-
-    def _ranked(self, specs: Sequence[InputSpec]) -> Iterator[list[InputSpec]]:
-        """The inputs, with a rank for those of unknown rank: first the most common rank of the others."""
-        known_ranks = [len(spec.dims) for spec in specs if spec.dims is not None]
-        ranks = list(dict.fromkeys([*sorted(set(known_ranks), key=known_ranks.count, reverse=True), *_RANKS]))
-        if 0 < len(known_ranks) < len(specs) and not self.limits.takes_any:
-            # Some kernels end the process on a wrong rank. The right one is mostly that of their other inputs.
-            ranks = [rank for rank in ranks if 2 * known_ranks.count(rank) > len(known_ranks)]
-        for rank in ranks if len(known_ranks) < len(specs) else ranks[:1]:
-            yield [spec if spec.dims is not None else replace(spec, dims=(None,) * rank) for spec in specs]
-
-    def _search_sizes(self, specs: Sequence[InputSpec], accepts: Accepts) -> Base | None:
-        dims: dict[str, Dims] = {
-            spec.name: tuple(f"axis {at}" if dim is None else dim for at, dim in enumerate(spec.dims or ()))
-            for spec in specs
-        }
-        empty = Base(dims, {}, {})
-        most = max(LARGE * 50, empty.count(dict.fromkeys(next(bindings(specs)), 1)))
-        for sizes in self._candidates(specs, empty):
+        empty = Base(named(specs), {}, {})
+        most = max(LARGE * 50, empty.count(dict.fromkeys(names_in(empty.dims), 1)))
+        for sizes in of_region(specs, empty.dims, self.limits):
             fitting = {name: max(size, self.limits.smallest_size) for name, size in sizes.items()}
-            if empty.count(fitting) <= most and (base := self._base_at(empty, fitting, accepts)) is not None:
+            if empty.count(fitting) <= most and (base := self.at(empty, fitting, accepts)) is not None:
                 return base
         return None
 
-    def _candidates(self, specs: Sequence[InputSpec], empty: Base) -> Iterator[dict[str, int]]:
-        """Sizes for free dimensions: many elements, distinct sizes, one of them 1, those that other inputs declare."""
-        ladder = list(bindings(specs))
-        first = ladder[0]
-        for factor in range(2, _SOME + 1):
-            more = {name: size * factor for name, size in first.items()}
-            if empty.count(more) >= _SOME > empty.count(first):
-                yield more
-                break
-        yield first
-        if len(first) > 1:
-            yield from ({**first, name: 1} for name in first)
-            yield from ({**dict.fromkeys(first, 1), name: size} for name, size in first.items())
-        yield from ladder[1:]
-        yield from (first | like for like in _sizes_of_others(specs))
-        ranks = {name: len(dims) for name, dims in empty.dims.items()}
-        padded = {name: role.data for name, role in self.limits.roles.items() if role.kind == "pad"}
-        padding = {dims[0]: 2 * ranks.get(padded.get(name, ""), 0) for name, dims in empty.dims.items() if dims}
-        if lengths := {dim: length for dim, length in padding.items() if length and isinstance(dim, str)}:
-            yield first | lengths
-        for size in sorted(self.limits.sizes):
-            if 1 < size <= LARGE and first:
-                yield dict.fromkeys(first, size)
-                yield from ({**dict.fromkeys(first, 1), name: size} for name in first)
-
-    def _base_at(self, base: Base, sizes: Mapping[str, int], accepts: Accepts, seed: int = 0) -> Base | None:
+    def at(self, base: Base, sizes: Mapping[str, int], accepts: Accepts, seed: int = 0) -> Base | None:
         """Ordinary inputs of these sizes, if the source accepts them; indices and the like are drawn until it does."""
         shapes = base.shapes(sizes)
         if max(map(prod, shapes.values()), default=0) > most_elements():
@@ -219,16 +162,3 @@ def _adapted(base: Base, name: str, shape: tuple[int, ...], sizes: Mapping[str, 
         resized = [new_sizes.get(item, item) for item in value.ravel().tolist()]
         value = np.array(resized, value.dtype).reshape(value.shape)
     return value if value.shape == shape else np.resize(value, shape).astype(value.dtype)
-
-
-def _sizes_of_others(specs: Sequence[InputSpec]) -> Iterator[dict[str, int]]:
-    """Values for free sizes: what each other input of the same rank declares along the same axes."""
-    for other in specs:
-        sizes: dict[str, int] = {}
-        for spec in specs:
-            if len(spec.dims or ()) == len(other.dims or ()):
-                pairs = zip(spec.dims or (), other.dims or (), strict=True)
-                axes = [(dim or f"axis {at}", size) for at, (dim, size) in enumerate(pairs) if isinstance(size, int)]
-                sizes |= {dim: size for dim, size in axes if isinstance(dim, str)}
-        if sizes:
-            yield sizes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,36 +13,27 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from reducelower.numerics.measure import Array, is_float, lowest_and_highest, smallest_and_eps
-from reducelower.verification.feeding.draws import (
-    Maker,
-    any_of,
-    beside,
-    between,
-    in_order,
-    joined,
-    mixed,
-    normal,
-    scaled,
-    sprinkled,
-    ties,
-)
 from reducelower.verification.feeding.limits import Limits
-from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, random_array
+from reducelower.verification.inputs.made import InputSpec, random_array
 
-__all__ = ["FAR_DOWN", "FAR_UP", "WIDE", "Case", "Filling"]
+__all__ = ["FAR_DOWN", "FAR_UP", "Case", "Filling", "sprinkled"]
 
-WIDE = 50.0
+_WIDE = 50.0
 """Activations are saturated there."""
 
 FAR_UP, FAR_DOWN = "far above one", "far below one"
 """Values whose squares over- or underflow; a product of one of each is ordinary."""
 
+_EDGES = (0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 1.0, -1.0, 6.5, -11.0, 37.0, -37.0)
+_TIES = np.array([0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0])  # of a step; to divide by it is exact
 _CHUNK = 48  # numbers fed at a time: an input of a region mostly has room for so many
-_EPSILON = 1e-3  # smaller constants count as an epsilon
+_FIRST = 4  # constants, on each side of which a whole input lies
 _SUMMED = 64  # so many integers have a sum in range
 _POWER = 8  # this power of the integers fed is in range, where powers are computed
 _LEAST_HIGHEST = 9  # single digits are fed anyway
 _REPEATED = 16_381  # elements, a prime number, after which the values of a large tensor repeat
+
+_Maker = Callable[[tuple[int, ...], np.random.Generator], Any]
 
 
 @dataclass(frozen=True)
@@ -62,136 +53,154 @@ class Filling:
     limits: Limits
 
     @property
-    def nonzero(self) -> bool:
-        """Whether this input is never fed zero."""
-        return self.spec.name in self.limits.divisors
-
-    @property
     def kinds(self) -> Sequence[str]:
         """The kinds of values to try, as words for a label; ``random`` first."""
         return tuple(self._makers)
 
     def values(self, kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         """A tensor of this kind; a random one if the input has no such kind."""
-        make = self._makers.get(kind, self._makers["random"])
-        if prod(shape) > _REPEATED:
-            return np.resize(make((_REPEATED,), rng), shape)
-        return np.asarray(make(shape, rng))  # numpy returns scalars for rank 0
+        make, dtype = (
+            self._makers.get(kind, self._makers["random"]),
+            helper.tensor_dtype_to_np_dtype(self.spec.element_type),
+        )
+        with np.errstate(all="ignore"):
+            drawn = np.asarray(make((_REPEATED,) if prod(shape) > _REPEATED else shape, rng)).astype(dtype)
+        if self.spec.name in self.limits.divisors:
+            drawn = np.where(drawn == 0, 1, drawn).astype(dtype)
+        return np.resize(drawn, shape) if drawn.shape != shape else drawn
 
     @cached_property
-    def _makers(self) -> dict[str, Maker]:
+    def _makers(self) -> dict[str, _Maker]:
         """A maker for each kind of values that the element type has."""
-        if self.spec.element_type == TensorProto.STRING:
-            makers = {"random": _plain(TensorProto.STRING, "random")}
-            pool = np.array([*self.limits.texts, *map(str.swapcase, self.limits.texts)], object)
-            if self.limits.texts:
+        kind = self.spec.element_type
+        if kind == TensorProto.STRING:
+            pool = [*self.limits.texts, *map(str.swapcase, self.limits.texts)]
+            makers: dict[str, _Maker] = {"random": lambda shape, rng: random_array(kind, shape, "random", rng)}
+            if pool:
                 makers["strings that are held"] = any_of(pool)
-            return makers | {"strings of several": joined(np.array([*pool, "", " ", "a", "Bc"], object))}
-        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(self.spec.element_type))
+            return makers | {"strings of several": _joined([*pool, "", " ", "a", "Bc"])}
+        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind))
         if dtype == np.bool_:
-            return {
-                "random": lambda shape, rng: rng.integers(0, 2, shape).astype(np.bool_),
-                "false": lambda shape, rng: np.zeros(shape, np.bool_),
-                "true": lambda shape, rng: np.ones(shape, np.bool_),
-            }
+            return {"random": any_of([False, True]), "false": any_of([False]), "true": any_of([True])}
         if is_float(np.zeros(0, dtype)):
-            return _floats(dtype, self)
+            return _floats(dtype, self.limits)
         if dtype.kind in "iu":
-            return _integers(dtype, self)
-        return {values: _plain(self.spec.element_type, values) for values in STRATEGIES}
+            return _integers(dtype, self.limits)
+        return {
+            "random": lambda shape, rng: random_array(kind, shape, "random", rng),
+            "zeros": lambda shape, rng: random_array(kind, shape, "zeros", rng),
+        }
 
 
-def _plain(element_type: int, values: Values) -> Maker:
-    return lambda shape, rng: random_array(element_type, shape, values, rng)
+def any_of(values: Sequence[Any] | Array) -> _Maker:
+    """Any of these values, everywhere."""
+    return lambda shape, rng: rng.choice(np.array(values, object if isinstance(values[0], str) else None), shape)
 
 
-def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
-    limits = filling.limits
+def sprinkled(values: Sequence[float], share: float = 0.2) -> _Maker:
+    """Ordinary doubles, a share of them replaced by some of these values, at least two if the shape has room."""
+
+    def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        drawn = rng.standard_normal(prod(shape))
+        places = rng.permutation(drawn.size)[: max(round(share * drawn.size), 2)]
+        drawn[places] = np.resize(rng.permutation(values), places.size)
+        return drawn.reshape(shape)
+
+    return draw
+
+
+def _in_order(values: Sequence[Any] | Array) -> _Maker:
+    """The values in order, repeated to fill the shape."""
+    return lambda shape, rng: np.resize(values, shape)
+
+
+def _between(least: float, most: float) -> _Maker:
+    return lambda shape, rng: least + (most - least) * rng.random(shape)
+
+
+def _joined(pool: Sequence[str]) -> _Maker:
+    """Strings that are up to thirty strings of the pool joined."""
+
+    def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        made = ["".join(rng.choice(np.array(pool, object), rng.integers(1, 31))) for _ in range(prod(shape))]
+        return np.array(made, object).reshape(shape)
+
+    return draw
+
+
+def _floats(dtype: np.dtype[Any], limits: Limits) -> dict[str, _Maker]:
     subnormal, eps, largest = smallest_and_eps(dtype)
-    tiny = subnormal / eps
-
-    def made(draw: Maker) -> Maker:
-        def make(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-            with np.errstate(all="ignore"):
-                values = np.asarray(draw(shape, rng)).astype(dtype)
-            return np.where(values == 0, 1, values).astype(dtype) if filling.nonzero else values
-
-        return make
-
-    near = _near(limits.constants, dtype)
-    pool = [0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 1.0, -1.0, 6.5, -11.0, 37.0, -37.0, *near]
-    makers: dict[str, Maker] = {
-        "random": made(lambda shape, rng: rng.standard_normal(shape)),
-        "mixed": made(mixed(pool)),
-        "wide": made(lambda shape, rng: rng.uniform(-WIDE, WIDE, shape)),
-        "positive": made(lambda shape, rng: rng.uniform(0.1, 1.0, shape)),
-        "negative": made(lambda shape, rng: -rng.uniform(0.1, 9.0, shape)),
-        "halves": made(lambda shape, rng: rng.integers(-9, 10, shape) / 2),
-        "zeros": made(lambda shape, rng: np.zeros(shape)),
-        "ones": made(lambda shape, rng: np.ones(shape)),
+    tiny, near = subnormal / eps, _near(limits.constants, dtype)
+    makers: dict[str, _Maker] = {
+        "random": lambda shape, rng: rng.standard_normal(shape),
+        "mixed": sprinkled([*_EDGES, *near], 0.4),
+        "wide": _between(-_WIDE, _WIDE),
+        "positive": _between(0.1, 1.0),
+        "zeros": any_of([0.0]),
+        "ones": any_of([1.0]),
+        # Means of halves are exact, so that a variance of zero is zero.
+        "rows alike": lambda shape, rng: np.zeros(shape) + np.round(2 * rng.standard_normal(_of_rows(shape))) / 2,
+        "rows scaled": lambda shape, rng: rng.standard_normal(shape) * 10.0 ** rng.integers(-8, 1, _of_rows(shape)),
     }
-    if limits.has_steps:
-        makers["off steps"] = made(beside(_steps(limits.constants)))
-        makers["on steps"] = made(any_of(_steps(limits.constants)))
-    if limits.tables:
-        makers["from tables"] = made(beside(limits.tables))
-        makers |= {f"above tables, {at}": made(in_order(part)) for at, part in _chunks(limits.tables, 1 + 1e-5)}
-        makers |= {f"below tables, {at}": made(in_order(part)) for at, part in _chunks(limits.tables, 1 - 1e-5)}
-    makers |= {f"keys, {at}": made(in_order(part)) for at, part in _chunks(limits.keys)}
+    for name, factor in (("above", 1 + 1e-5), ("below", 1 - 1e-5)):
+        makers |= {f"{name} tables, {at}": _in_order(part * factor) for at, part in _chunks(limits.tables)}
+    makers |= {f"keys, {at}": _in_order(part) for at, part in _chunks(limits.keys)}
     halfway = [number for number in _between_all(limits.constants) if abs(number) < largest / 4]
     if limits.has_steps and halfway:
         # No value lies on a step, where rounding decides.
-        makers["between constants"] = made(any_of(halfway))
+        makers["between constants"] = any_of(halfway)
     if near:
-        makers["around constants"] = made(any_of(near))
-    for constant in limits.constants[:4]:
+        makers["around constants"] = any_of(near)
+    for constant in limits.constants[:_FIRST]:
         step = abs(constant) / 2 + 1
         if abs(constant) + step < largest:
-            makers[f"at {constant:g}"] = made(scaled(constant, least=1.0))
-            makers[f"above {constant:g}"] = made(scaled(constant + step))
-            makers[f"below {constant:g}"] = made(scaled(constant - step))
+            makers[f"at {constant:g}"] = any_of([constant])
+            # Just within an end, so that means lie on that side of the constant, too.
+            makers |= {
+                f"{name} {constant:g}": _between(0.9 * end, end)
+                for name, end in (("above", constant + step), ("below", constant - step))
+            }
         if limits.has_steps and not float(constant).is_integer():
-            makers[f"ties of {constant:g}"] = made(ties(constant))
-    for constant in limits.constants:
-        if 0 < constant < _EPSILON:
-            # Such an epsilon is added to a mean of squares.
-            makers[f"roots of {constant:g}"] = made(normal(constant**0.5))
+            makers[f"ties of {constant:g}"] = any_of([*_TIES[:2], *_TIES] * np.array(constant))
     for element_type in sorted(limits.cast_to):
         integer = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
         # Most bounds are infinite in float16, and infinities are a kind of their own.
-        bounds = np.clip(np.array(lowest_and_highest(integer), np.float64), -largest, largest)
-        makers[f"over {integer.name}"] = made(between(*bounds))
+        makers[f"over {integer.name}"] = _between(
+            *np.clip(np.array(lowest_and_highest(integer), float), -largest, largest)
+        )
     if not limits.rounds_to_integers:
         decades = float(np.log10(largest)) * 0.45
         makers |= {
-            "small": made(any_of([tiny, -tiny, 1e-3, subnormal * 3, tiny**0.5])),
-            "mixed magnitudes": made(
-                lambda shape, rng: 10.0 ** rng.uniform(-decades, decades, shape) * rng.choice([-1.0, 1.0], shape)
+            "small": any_of([tiny, -tiny, 1e-3, subnormal * 3, tiny**0.5]),
+            "mixed magnitudes": lambda shape, rng: (
+                10.0 ** rng.uniform(-decades, decades, shape) * rng.choice([-1.0, 1.0], shape)
             ),
-            "large": made(lambda shape, rng: rng.standard_normal(shape) * min(1e3, largest**0.5 / 8)),
-            "huge": made(lambda shape, rng: rng.uniform(-0.75, 0.75, shape) * largest),
             # The largest x with a finite exp(x) is log(largest); sums of exponentials overflow around it.
-            "around the edge of exp": made(lambda shape, rng: rng.standard_normal(shape) + np.log(largest)),
-            "largest": made(any_of([largest, -largest, 0.95 * largest, 0.0])),
-            FAR_UP: made(lambda shape, rng: rng.uniform(0.5, 1.0, shape) * largest**0.65),
-            FAR_DOWN: made(lambda shape, rng: rng.uniform(0.5, 1.0, shape) * largest**-0.65),
+            "around the edge of exp": lambda shape, rng: rng.standard_normal(shape) + np.log(largest),
+            "large": lambda shape, rng: rng.standard_normal(shape) * min(1e3, largest**0.5 / 8),
+            "huge": _between(-0.75 * largest, 0.75 * largest),
+            "largest": any_of([largest, -largest, 0.95 * largest, 0.0]),
+            FAR_UP: _between(0.5 * largest**0.65, largest**0.65),
+            FAR_DOWN: _between(0.5 * largest**-0.65, largest**-0.65),
         }
         if not limits.open_to_special:
-            makers |= {"infinity": made(sprinkled(np.inf, -np.inf)), "NaN": made(sprinkled(np.nan))}
-            makers["only NaN"] = made(lambda shape, rng: np.full(shape, np.nan))  # a maximum may drop a single NaN
+            makers |= {"infinity": sprinkled([np.inf, -np.inf]), "NaN": sprinkled([np.nan])}
+            makers["only NaN"] = any_of([np.nan])  # a maximum may drop a single NaN
+            makers["rows at the end"] = lambda shape, rng: np.where(
+                rng.random(_of_rows(shape)) < 0.4, -np.inf, rng.standard_normal(shape)
+            )
     return makers
 
 
-def _chunks(values: Sequence[float], factor: float = 1.0) -> Iterator[tuple[int, Array]]:
-    """The values in chunks, each with its start; every value is multiplied by the factor."""
+def _of_rows(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of one number for each row."""
+    return (*shape[:-1], 1) if shape else ()
+
+
+def _chunks(values: Sequence[float]) -> Iterator[tuple[int, Array]]:
+    """The values in chunks, each with its start."""
     for start in range(0, len(values), _CHUNK):
-        yield start, np.array(values[start : start + _CHUNK]) * factor
-
-
-def _steps(constants: Sequence[float]) -> list[float]:
-    """Multiples of a half, and of half of each constant."""
-    steps = [1.0, *(abs(constant) for constant in constants if constant and abs(constant) < WIDE)]
-    return [step * count / 2 for step in steps for count in range(-9, 10)]
+        yield start, np.array(values[start : start + _CHUNK])
 
 
 def _near(constants: Sequence[float], dtype: np.dtype[Any]) -> list[float]:
@@ -213,45 +222,35 @@ def _between_all(constants: Sequence[float]) -> list[float]:
     return [*ends, *(low / 2 + high / 2 for low, high in pairwise(ordered))]
 
 
-def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
-    limits, info = filling.limits, np.iinfo(dtype)
+def _integers(dtype: np.dtype[Any], limits: Limits) -> dict[str, _Maker]:
+    info = np.iinfo(dtype)
     # The lowest integer has no negative, and in some runtimes dividing it by -1 ends the process.
     lowest, highest = (info.min + 1 if info.min and limits.divisors else info.min), info.max
     if limits.open_to_overflow:
         highest = max(int(highest ** (1 / _POWER)), _LEAST_HIGHEST)
         lowest = -highest if info.min else 0
 
-    def drawn(least: int, most: int) -> Maker:
-        def make(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-            values = rng.integers(max(least, lowest), min(most, highest), shape, dtype=dtype, endpoint=True)
-            return np.where(values == 0, 1, values).astype(dtype) if filling.nonzero else values
+    def drawn(least: int, most: int) -> _Maker:
+        bounds = max(least, lowest), min(most, highest)
+        return lambda shape, rng: rng.integers(*bounds, shape, dtype=dtype, endpoint=True)
 
-        return make
+    def chosen(*pool: int) -> _Maker:
+        return any_of(np.array([item for item in pool if lowest <= item <= highest] or [1], dtype))
 
-    def chosen(*pool: int) -> Maker:
-        kept = [item for item in pool if lowest <= item <= highest and (item or not filling.nonzero)] or [1]
-        return lambda shape, rng: np.array(kept, dtype)[rng.integers(0, len(kept), shape)]
-
-    constants = [constant for constant in limits.constants if abs(constant) < 2**53]
-    near = [round(constant) + step for constant in constants for step in (-1, 0, 1)]
+    near = [round(constant) + step for constant in limits.constants if abs(constant) < 2**53 for step in (-1, 0, 1)]
     makers = {
         "random": drawn(0, 9),
         "mixed": chosen(*range(-4, 5), 100, -100, *near),
         "wide": drawn(-100, 100),
-        "negative": drawn(-9, -1) if info.min else drawn(0, 9),
         "zeros": chosen(0),
         "ones": chosen(1),
     }
     if near:
-        makers |= {"around constants": chosen(*near), "constants": chosen(*map(round, constants))}
-    if limits.tables:
-        makers["from tables"] = chosen(*map(round, limits.tables))
+        makers["around constants"] = chosen(*near)
     keys = [key for key in limits.keys if lowest <= key <= highest and key == round(key)]
-    for at, part in _chunks(keys):
-        makers[f"keys, {at}"] = in_order(part.astype(dtype))
-    vectors = () if filling.nonzero else limits.integer_vectors
-    for at, vector in enumerate(each for each in vectors if lowest <= min(each) and max(each) <= highest):
-        makers[f"as held, {at}"] = in_order(np.array(vector, dtype))
+    makers |= {f"keys, {at}": _in_order(part) for at, part in _chunks(keys)}
+    vectors = [each for each in limits.integer_vectors if lowest <= min(each) and max(each) <= highest]
+    makers |= {f"as held, {at}": _in_order(np.array(vector, dtype)) for at, vector in enumerate(vectors)}
     return makers | {
         "limits": chosen(lowest, highest, 0, 1, lowest + 1, highest - 1),
         "whole range": drawn(lowest, highest),

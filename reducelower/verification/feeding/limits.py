@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +12,7 @@ from reducelower.model.graph import subgraphs, walk
 from reducelower.model.numbers import SIGNED, UNSIGNED
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.feeding.held import FEW, constants_of, held_in, keys_of, tables_of, texts_of, vectors_of
-from reducelower.verification.feeding.roles import HANDING_ON, Role, roles_of, vectors
+from reducelower.verification.feeding.roles import HANDING_ON, Role, roles_of
 from reducelower.verification.feeding.shapes import window
 from reducelower.verification.operators import column, of_kind
 from reducelower.verification.regions.pairs import Pair
@@ -22,12 +22,7 @@ __all__ = ["INTEGERS", "Limits", "limits_of", "takes_any"]
 
 _KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 _IGNORING_VALUES = of_kind("ignoring values")
-_PLACING = of_kind("placing")
-_OPEN_TO_SPECIAL = of_kind("open to special")
-_ENDING_ON_EMPTY = of_kind("ending on empty")
 _ANY_RANK = of_kind("any rank")
-_MOVING = of_kind("handing on", "taking")
-_STEPPING = of_kind("stepping")
 
 INTEGERS = frozenset({*SIGNED, *UNSIGNED, TensorProto.INT4, TensorProto.UINT4})
 """Integer types, by number."""
@@ -38,7 +33,7 @@ _LARGEST_BOUND = 140_000
 _MOST_BOUNDS = 4
 
 
-@dataclass
+@dataclass(frozen=True)
 class Limits:
     """What may not be fed to a region, and what to try on it.
 
@@ -46,7 +41,6 @@ class Limits:
         where: inputs that say where or how much: indices, axes, shapes, sizes, counts, or values that become such.
         divisors: inputs by which integers, or values that become integers, are divided; they are never fed zero.
         roles: what inputs in `where` say about other values.
-        vectors: inputs of rank 1, for where their rank is not declared.
         constant_shapes: the shapes of constants, by name.
         open_to_special: an operator whose page leaves open what NaN and infinities give; empty if there is none.
         open_to_overflow: whether an operator's page leaves open what integers become that their type does not hold.
@@ -58,7 +52,7 @@ class Limits:
         keys: the keys that operators map to other values; each is fed.
         texts: the strings that either side holds.
         takes_empty: whether empty tensors may be fed.
-        takes_any: whether data of unknown rank may have any rank, and the replacement must accept empty data.
+        takes_any: whether the replacement must accept data without elements.
         smallest_size: the smallest size that is fed, that of the largest window. Smaller data yields empty tensors, on
             which some operators end the process in onnxruntime 1.31.
         has_steps: whether floats are rounded or compared, so that a slight difference shows in few of many values.
@@ -68,15 +62,14 @@ class Limits:
         only_moves: whether both sides only move elements, whatever their values.
     """
 
-    where: set[str] = field(default_factory=set)
-    divisors: set[str] = field(default_factory=set)
-    roles: dict[str, Role] = field(default_factory=dict)
-    vectors: set[str] = field(default_factory=set)
-    constant_shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    where: Collection[str] = ()
+    divisors: Collection[str] = ()
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    constant_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     open_to_special: str = ""
     open_to_overflow: bool = False
     rounds_to_integers: bool = False
-    cast_to: set[int] = field(default_factory=set)
+    cast_to: Collection[int] = ()
     constants: tuple[float, ...] = ()
     tables: tuple[float, ...] = ()
     integer_vectors: tuple[tuple[int, ...], ...] = ()
@@ -91,11 +84,11 @@ class Limits:
     rows: tuple[int, ...] = ()
     only_moves: bool = False
 
-    def table(self, name: str) -> int | None:
-        """The number of rows of the constant table that an input selects from; None for other inputs."""
+    def table(self, name: str) -> int:
+        """The number of rows of the constant table that an input selects from; 0 for other inputs."""
         role = self.roles.get(name)
         if role is None or role.kind not in ("index", "class") or role.data not in self.constant_shapes:
-            return None
+            return 0
         return role.length(self.constant_shapes[role.data])
 
     @property
@@ -121,62 +114,67 @@ def _names(names: Iterable[str]) -> str:
 
 def limits_of(pair: Pair) -> Limits:
     """The limits of a region, from its nodes and constants on both sides."""
-    limits = Limits()
     free = {item.name for item in pair.inputs}
     integers = {item.name for item in pair.inputs if item.element_type in INTEGERS}
-    source = pair.replacement if pair.is_raised else pair.nodes
-    limits.rounds_to_integers = _casts_to_integers(walk(source), free - integers)
-    both: list[NodeProto] = []
-    for nodes in (pair.nodes, pair.replacement):
-        flat = list(walk(nodes))
-        both += flat
-        limits.where |= _reaching(flat, column("where")) & free
-        limits.divisors |= _reaching(flat, column("divisors")) & integers
-        roles = roles_of(reversed(flat)).items()
-        # The source decides which class is ignored. A role whose data has known sizes yields only to one of an input.
-        known_data = {role.data for role in limits.roles.values()} & (free | pair.constants[0].keys())
-        limits.roles |= {
-            name: role
-            for name, role in roles
-            if (role_before := limits.roles.get(name, role)).ignored == role.ignored
-            and (role_before.data not in known_data or role.data in free)
-        }
-        limits.vectors |= vectors(flat)
-        for node in reversed(flat):
-            _add_operator(node, limits)
-        if limits.open_to_special or limits.rounds_to_integers or limits.cast_to:
-            limits.divisors |= _reaching(flat, column("divisors"), HANDING_ON) & free
-    whole_numbers = {name for name, role in limits.roles.items() if role.kind == "whole number"}
-    limits.where |= whole_numbers & free - integers
-    limits.divisors -= limits.where
-    limits.constant_shapes = {name: value.shape for constants in pair.constants for name, value in constants.items()}
-    limits.takes_empty = conditions().feeds_empty and all(
-        node.op_type not in _ENDING_ON_EMPTY and node.domain in DEFAULT_DOMAINS for node in both
-    )
-    limits.takes_any = takes_any(both)
-    limits.only_moves = all(node.op_type in _MOVING for node in both)
-    _add_constants(pair, both, limits)
-    return limits
+    sides = [list(walk(nodes)) for nodes in (pair.nodes, pair.replacement)]
+    both = [*sides[0], *sides[1]]
+    shapes = {name: value.shape for constants in pair.constants for name, value in constants.items()}
+    roles = _roles(sides, free | shapes.keys())
 
+    own = [node for node in both if node.domain in DEFAULT_DOMAINS]
+    kinds = {node.op_type for node in own}
+    open_to_special = next((node.op_type for side in sides for node in reversed(side) if _leaves_open(node)), "")
+    from_floats = _reaching(sides[pair.is_raised], _cast_to_integer) & (free - integers)
+    rounds = bool(from_floats or kinds & of_kind("rounding"))
+    cast_to = {item.i for node in own if node.op_type == "Cast" for item in node.attribute if item.name == "to"}
+    cast_to &= INTEGERS
+    has_steps = any(node.op_type in of_kind("stepping") for node in both) or rounds or bool(cast_to)
+    has_steps |= "CastLike" in kinds
 
-def _add_constants(pair: Pair, both: Sequence[NodeProto], limits: Limits) -> None:
-    """Note the constants and attributes of both sides."""
+    where = free & set().union(*(_reaching(side, _places("where")) for side in sides))
+    where |= {name for name, role in roles.items() if role.kind == "whole number"} & free - integers
+    divisors = integers & set().union(*(_reaching(side, _places("divisors")) for side in sides))
+    if open_to_special or rounds or cast_to:
+        divisors |= free & set().union(*(_reaching(side, _places("divisors"), HANDING_ON) for side in sides))
+
     held = list(held_in(pair))
     numeric = [value for value in held if value.dtype.kind in "iuf"]
-    limits.texts = texts_of(value for value in held if value.dtype.kind in "OSUT")
-    limits.constants = constants_of(numeric)
-    limits.keys = keys_of(both)
-    if limits.has_steps:
-        limits.tables = tables_of(numeric)
-        limits.integer_vectors = vectors_of(numeric)
-    numbers = {
-        item for value in numeric if value.dtype in _SIZE_TYPES and value.size <= FEW for item in value.ravel().tolist()
-    }
-    limits.sizes = frozenset(numbers | {size for value in held for size in value.shape})
-    limits.bounds = _bounds(numbers | _positions(both))
-    if any(node.op_type in _PLACING and node.domain in DEFAULT_DOMAINS for node in both):
-        lengths = {length for shape in limits.constant_shapes.values() for length in shape if length > 1}
-        limits.rows = tuple(sorted(lengths)[:_MOST_BOUNDS])
+    small = (value for value in numeric if value.dtype in _SIZE_TYPES and value.size <= FEW)
+    numbers = {item for value in small for item in value.ravel().tolist()}
+    lengths = {length for shape in shapes.values() for length in shape if length > 1}
+    return Limits(
+        where=where,
+        divisors=divisors - where,
+        roles=roles,
+        constant_shapes=shapes,
+        open_to_special=open_to_special,
+        open_to_overflow=bool(kinds & of_kind("open to overflow")),
+        rounds_to_integers=rounds,
+        cast_to=cast_to,
+        constants=constants_of(numeric),
+        tables=tables_of(numeric) if has_steps else (),
+        integer_vectors=vectors_of(numeric) if has_steps else (),
+        keys=keys_of(both),
+        texts=texts_of(value for value in held if value.dtype.kind in "OSUT"),
+        takes_empty=conditions().feeds_empty and len(own) == len(both) and not kinds & of_kind("ending on empty"),
+        takes_any=takes_any(both),
+        smallest_size=max(map(window, own), default=1),
+        has_steps=has_steps,
+        sizes=frozenset(numbers | {size for value in held for size in value.shape}),
+        bounds=_bounds(numbers | _positions(both)),
+        rows=tuple(sorted(lengths)[:_MOST_BOUNDS]) if kinds & of_kind("placing") else (),
+        only_moves=all(node.op_type in of_kind("handing on", "taking") for node in both),
+    )
+
+
+def _roles(sides: Sequence[Sequence[NodeProto]], known: Collection[str]) -> dict[str, Role]:
+    """The roles of inputs: those in the source, or in the replacement if only there the data's sizes are known."""
+    roles: dict[str, Role] = {}
+    for side in sides:
+        for name, role in roles_of(reversed(side)).items():
+            if name not in roles or (roles[name].data not in known and role.data in known):
+                roles[name] = role
+    return roles
 
 
 def _positions(nodes: Iterable[NodeProto]) -> set[int]:
@@ -197,46 +195,32 @@ def takes_any(nodes: Iterable[NodeProto]) -> bool:
 
 def _leaves_open(node: NodeProto) -> bool:
     """Whether the operator's page leaves open what NaN and infinities give, such as which of two values is smaller."""
-    scatters = (item.s for item in node.attribute if item.name == "reduction" and node.op_type.startswith("Scatter"))
-    return node.op_type in _OPEN_TO_SPECIAL or any(kind in (b"min", b"max") for kind in scatters)
-
-
-def _add_operator(node: NodeProto, limits: Limits) -> None:
-    limits.has_steps |= node.op_type in _STEPPING
     if node.domain not in DEFAULT_DOMAINS:
-        return
-    limits.smallest_size = max(limits.smallest_size, window(node))
-    if not limits.open_to_special and _leaves_open(node):
-        limits.open_to_special = node.op_type
-    limits.open_to_overflow |= node.op_type in of_kind("open to overflow")
-    if node.op_type == "Cast":
-        limits.cast_to |= {item.i for item in node.attribute if item.name == "to"} & INTEGERS
-    limits.rounds_to_integers |= node.op_type in of_kind("rounding")
-    limits.has_steps |= limits.rounds_to_integers or bool(limits.cast_to) or node.op_type == "CastLike"
+        return False
+    scatters = (item.s for item in node.attribute if item.name == "reduction" and node.op_type.startswith("Scatter"))
+    return node.op_type in of_kind("open to special") or any(kind in (b"min", b"max") for kind in scatters)
 
 
-def _casts_to_integers(nodes: Iterable[NodeProto], floats: Collection[str]) -> bool:
-    """Whether values computed from floats are cast to an integer type, as a CastLike is assumed to do."""
-    from_floats = set(floats)
-    for node in nodes:
-        if node.op_type not in _IGNORING_VALUES and not from_floats.isdisjoint(node.input):
-            to = {item.i for item in node.attribute if item.name == "to"} if node.op_type == "Cast" else set()
-            if node.op_type == "CastLike" or not to.isdisjoint(INTEGERS):
-                return True
-            from_floats.update(node.output)
-    return False
+def _places(name: str) -> Callable[[NodeProto], Collection[int]]:
+    """The inputs of a node that a column of the table names."""
+    return lambda node: column(name).get(node.op_type, ()) if node.domain in _KNOWN_DOMAINS else ()
+
+
+def _cast_to_integer(node: NodeProto) -> Collection[int]:
+    """The input of a node that is cast to an integer type, as a CastLike is assumed to do."""
+    to = {item.i for item in node.attribute if item.name == "to"} if node.op_type == "Cast" else set()
+    return (0,) if node.op_type == "CastLike" or to & INTEGERS else ()
 
 
 def _reaching(
-    nodes: Sequence[NodeProto], slots: Mapping[str, frozenset[int]], through: Collection[str] | None = None
+    nodes: Sequence[NodeProto], places: Callable[[NodeProto], Collection[int]], through: Collection[str] | None = None
 ) -> set[str]:
     """The values that reach one of these inputs, through any operators or only through some."""
     reaching: set[str] = set()
     while True:
         count = len(reaching)
         for node in reversed(nodes):
-            places = slots.get(node.op_type, ()) if node.domain in _KNOWN_DOMAINS else ()
-            reaching.update(name for at, name in enumerate(node.input) if at in places and name)
+            reaching.update(name for at, name in enumerate(node.input) if at in places(node) and name)
             data = node.output[:1] if node.op_type == "TopK" else node.output
             goes_on = node.op_type not in _IGNORING_VALUES if through is None else node.op_type in through
             if goes_on and any(name in reaching for name in data):

@@ -13,7 +13,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.verification.operators import column, of_kind
 
-__all__ = ["HANDING_ON", "Role", "roles_of", "vectors"]
+__all__ = ["HANDING_ON", "Role", "roles_of"]
 
 HANDING_ON = of_kind("converting")
 """Operators that give their input in another type or shape."""
@@ -153,13 +153,10 @@ def _new_shape(of: tuple[int, ...], length: int, rng: np.random.Generator, *, in
         sizes = rng.permutation(sizes)
         if rng.random() < 0.5:
             sizes[rng.integers(sizes.size)] = -1
+        kept = [at for at, pair in enumerate(zip(sizes.tolist(), of, strict=False)) if pair[0] == pair[1]]
+        if kept and rng.random() < 0.3:
+            sizes[rng.choice(kept)] = 0  # which stands for the size of the data there
     return sizes
-
-
-def vectors(nodes: Iterable[NodeProto]) -> set[str]:
-    """Inputs with one number per channel. Kernels accept them in other ranks too, but read those differently."""
-    rows = ((node, column("of_channels").get(node.op_type)) for node in nodes if node.domain in DEFAULT_DOMAINS)
-    return {name for node, places in rows if places is not None for name in node.input[places] if name}
 
 
 def roles_of(nodes: Iterable[NodeProto]) -> dict[str, Role]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf, prod
 from typing import Any
 
@@ -14,16 +14,26 @@ from reducelower.model.graph import all_nodes
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.inputs.made import Dims, InputSpec, tensor_dims
-from reducelower.verification.operators import column, of_kind
+from reducelower.verification.operators import of_kind
 from reducelower.verification.running.sizes import as_fed, inferred
 
-__all__ = ["has_empty_results", "has_empty_window", "is_ruled_out", "window"]
+__all__ = ["has_empty_results", "has_empty_window", "is_ruled_out", "unfit", "window"]
 
-_ENDING = of_kind("ending on ranks")
-
-_NUMBERS: Mapping[str, slice] = column("numbers")
-_CHECKED = _ENDING | _NUMBERS.keys() | {"Compress"}
+# Operators that take sizes which their pages rule out: onnxruntime broadcasts batches and letters of size 1 and ignores
+# what a condition chooses beyond the data, and the evaluator writes where indices and updates overlap.
+_LAX = frozenset({"Compress", "Einsum", "GatherND", "Scatter", "ScatterElements"})
+_CHECKED = of_kind("ending on ranks") | _LAX
+_MOST_AXES = 64
 _SPATIAL = 2  # the first axis that a window moves along
+
+
+def unfit(feeds: Mapping[str, Any], *models: ModelProto) -> str:
+    """Why inputs of these shapes are not fed: the first model does not accept them, or a kernel may end the process."""
+    if is_ruled_out(models[0], feeds):
+        return "inputs of these shapes are none that its operators take"
+    if any(has_empty_window(model, feeds) for model in models):
+        return "a window has nothing to look at on data so small"
+    return ""
 
 
 def has_empty_window(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
@@ -60,7 +70,7 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     Some kernels end the process on wrong ranks, and some do not check the shapes of empty tensors.
     """
     is_empty = any(isinstance(value, np.ndarray) and not value.size for value in feeds.values())
-    if not is_empty and not any(node.op_type in _CHECKED or _agreeing(node) for node in all_nodes(model)):
+    if not is_empty and not any(node.op_type in _CHECKED for node in all_nodes(model)):
         return False
     try:
         graph = _checked(as_fed(model, feeds))
@@ -69,16 +79,8 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     values = (*graph.value_info, *graph.input, *graph.output)
     shapes = {value.name: tensor_dims(value.type.tensor_type) or () for value in values}
     shapes |= {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
-    numbers = (name for node in graph.node for name in node.input[_NUMBERS.get(node.op_type, slice(0))] if name)
-    if any(isinstance(size, int) and size != 1 for name in numbers for size in shapes.get(name, ())):
-        return True
-    if any(_chooses_beyond(node, shapes) for node in graph.node):
-        return True
-    agreeing = ((node, *places) for node in graph.node for places in _agreeing(node))
-    return not all(
-        _fits(shapes.get(node.input[one], ())[own], shapes.get(node.input[other], ())[others])
-        for node, one, other, own, others in agreeing
-    )
+    lax = [node for node in graph.node if node.op_type in _LAX and node.domain in DEFAULT_DOMAINS]
+    return any(_has_two_sizes(node, shapes) or _chooses_beyond(node, shapes) for node in lax)
 
 
 def _checked(model: ModelProto) -> GraphProto:
@@ -95,45 +97,35 @@ _OF_DATA = "Invalid rank for"
 """The error of onnx's data propagation (1.23) when an addition broadcasts constants of several axes."""
 
 
+def _has_two_sizes(node: NodeProto, shapes: Mapping[str, Dims]) -> bool:
+    """Whether a letter of an Einsum, or an axis along which inputs have to agree, has two sizes."""
+    found: dict[object, int] = {}
+    for (ahead, behind), name in zip(_letters(node), node.input, strict=False):
+        shape = shapes.get(name, ())
+        for letter, size in (*zip(ahead, shape, strict=False), *zip(behind[::-1], shape[::-1], strict=False)):
+            if isinstance(size, int) and found.setdefault(letter, size) != size:
+                return True
+    return False
+
+
+def _letters(node: NodeProto) -> list[tuple[Sequence[object], Sequence[object]]]:
+    """For each input, the letters of its first and of its last axes."""
+    if node.op_type == "Einsum":
+        terms = str(value_of(node, "equation", "")).replace(" ", "").partition("->")[0].split(",")
+        return [(ahead, behind) for ahead, _, behind in (term.partition("...") for term in terms)]
+    if node.op_type == "GatherND":
+        return [(range(value_of(node, "batch_dims", 0)), ())] * 2
+    return [((), ()), (range(_MOST_AXES), ()), (range(_MOST_AXES), ())] if node.op_type.startswith("Scatter") else []
+
+
 def _chooses_beyond(node: NodeProto, shapes: Mapping[str, Dims]) -> bool:
-    """Whether the condition of a Compress is longer than its data; runtimes ignore the rest."""
-    if node.op_type != "Compress" or node.domain not in DEFAULT_DOMAINS:
+    """Whether the condition of a Compress is longer than its data."""
+    if node.op_type != "Compress":
         return False
     data, axis = shapes.get(node.input[0], ()), value_of(node, "axis")
     sizes = data if axis is None else data[axis:][:1]
-    lengths = shapes.get(node.input[1], ())
     most = prod(size if isinstance(size, int) else inf for size in sizes)
-    return any(isinstance(length, int) and length > most for length in lengths)
-
-
-def _agreeing(node: NodeProto) -> Sequence[tuple[int, int, slice, slice]]:
-    """Which inputs must agree in which sizes; if they do not, onnxruntime 1.31 reads out of bounds."""
-    if node.domain in DEFAULT_DOMAINS and node.op_type in column("agreeing"):
-        pairs: Sequence[tuple[int, int, slice, slice]] = column("agreeing")[node.op_type]
-        return pairs
-    if node.domain in DEFAULT_DOMAINS and node.op_type == "Einsum":
-        return list(_of_one_letter(value_of(node, "equation", "")))
-    batches = (item.i for item in node.attribute if node.op_type == "GatherND" and item.name == "batch_dims")
-    return [(0, 1, slice(count), slice(count)) for count in batches if count]
-
-
-def _of_one_letter(equation: str) -> Iterator[tuple[int, int, slice, slice]]:
-    """Axes of Einsum's operands with the same letter; onnxruntime broadcasts a size of 1 there, its page does not."""
-    first: dict[str, tuple[int, slice]] = {}
-    for operand, term in enumerate(equation.replace(" ", "").partition("->")[0].split(",")):
-        ahead, _, behind = term.partition("...")
-        axes = [(letter, slice(axis, axis + 1)) for axis, letter in enumerate(ahead)]
-        axes += [(letter, slice(-back, 1 - back or None)) for back, letter in enumerate(behind[::-1], 1)]
-        for letter, axis in axes:
-            if letter in first:
-                yield first[letter][0], operand, first[letter][1], axis
-            first.setdefault(letter, (operand, axis))
-
-
-def _fits(one: Dims, other: Dims) -> bool:
-    """Whether sizes are equal, as far as they are known."""
-    sizes = zip(one, other, strict=False)
-    return all(left == right for left, right in sizes if isinstance(left, int) and isinstance(right, int))
+    return any(isinstance(length, int) and length > most for length in shapes.get(node.input[1], ()))
 
 
 def window(node: NodeProto) -> int:

@@ -17,7 +17,7 @@ from reducelower.errors import UnreadableModelError
 from reducelower.model.schemas import element_type_name
 from reducelower.model.text import did_you_mean, shape_text
 from reducelower.numerics.measure import Array, element_type_of
-from reducelower.verification.inputs.made import free_sizes, input_specs, may_have, tensor_dims
+from reducelower.verification.inputs.made import free_sizes, may_have, tensor_dims
 from reducelower.verification.running.source import Source
 
 __all__ = [
@@ -27,8 +27,6 @@ __all__ = [
     "load_arrays",
     "load_test_data",
     "load_value",
-    "refused_input",
-    "two_sizes",
 ]
 
 
@@ -73,38 +71,6 @@ def _check(name: str, value: Array, declared_type: TypeProto.Tensor, chosen_size
     for dim, size in zip(declared, value.shape, strict=True):
         if isinstance(dim, str) and chosen_sizes.get(dim, size) != size:
             raise ValueError(f"{mismatch}, but {dim} is {chosen_sizes[dim]} by --dim")
-
-
-def two_sizes(model: ModelProto, inputs: Mapping[str, Any]) -> str:
-    """A clause about a symbol for which the arrays have two sizes; empty if there is none.
-
-    That may be right: exporters give different sizes the same name, and no runtime compares them.
-    """
-    first_sizes: dict[str, tuple[int, str]] = {}
-    for spec in input_specs(model)[0]:
-        shape = np.shape(inputs[spec.name]) if spec.name in inputs else ()
-        for dim, size in zip(spec.dims or (), shape, strict=False):
-            first, name = first_sizes.setdefault(dim, (size, spec.name)) if isinstance(dim, str) else (size, "")
-            if first != size:
-                return f"; {dim} is {first} in {name!r} and {size} in {spec.name!r}"
-    return ""
-
-
-def refused_input(model: ModelProto, feeds: Mapping[str, Any]) -> str:
-    """Which input of its source a converted model does not accept, by what it declares; empty if it accepts all.
-
-    The inputs are those that the source ran on, since a source may declare more than it accepts. The converted model
-    may declare more, too. Names of sizes do not matter: onnxruntime does not compare them.
-    """
-    for spec in input_specs(model)[0]:
-        value = feeds.get(spec.name)
-        if not isinstance(value, np.ndarray):
-            continue
-        kind, dims = element_type_name(spec.element_type), spec.dims
-        if element_type_of(value) != kind or not may_have(dims, value.shape):
-            fed, declared = f"{element_type_of(value)}{shape_text(value.shape)}", f"{kind}{shape_text(dims)}"
-            return f"the source takes {fed} for input {spec.name!r}, which the converted model declares as {declared}"
-    return ""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,13 @@ from reducelower.numerics.measure import Array, element_type_of, is_float, measu
 from reducelower.numerics.tolerance import Tolerance, tolerance_for
 from reducelower.verification.findings import DISTANCES, OutputComparison
 
-__all__ = ["compare_outputs", "is_of_last_digits", "is_slight", "tensors", "unlike", "withdrawn", "worst_of"]
+__all__ = ["compare_outputs", "is_slight", "tells", "unlike", "worst_of"]
 
 _OF_TWO_RUNTIMES = 1e-5
 """Two runtimes may differ by this share of the largest value of a tensor."""
 
-_OF_A_FEW_SUMS = 8.0
-"""A few sums may be off by this many last digits of the largest value of a tensor."""
 
-
-def tensors(name: str, value: Any) -> Iterator[tuple[str, Array | None]]:
+def _tensors(name: str, value: Any) -> Iterator[tuple[str, Array | None]]:
     """The tensors in an output: itself, items of a sequence, keys and values of a map; None for an absent one."""
     if value is None:
         yield name, None
@@ -31,7 +27,7 @@ def tensors(name: str, value: Any) -> Iterator[tuple[str, Array | None]]:
     elif isinstance(value, (list, tuple)):
         yield f"{name}.length", np.array(len(value))
         for at, item in enumerate(value):
-            yield from tensors(f"{name}[{at}]", item)
+            yield from _tensors(f"{name}[{at}]", item)
     else:
         yield name, np.asarray(value)
 
@@ -59,7 +55,7 @@ def compare_outputs(
     """
     found = []
     for name, left, right in zip(names, before, after, strict=True):
-        here, there = dict(tensors(name, left)), dict(tensors(name, right))
+        here, there = dict(_tensors(name, left)), dict(_tensors(name, right))
         for part in [*here, *(extra for extra in there if extra not in here)]:
             found.append(_compare(part, here.get(part), there.get(part), runtime, tolerances, widen, by_tensor))
     return found
@@ -72,22 +68,6 @@ def worst_of(compared: Iterable[OutputComparison]) -> list[OutputComparison]:
         key = item.name, item.runtime
         merged[key] = merged[key].merged(item) if key in merged else item
     return list(merged.values())
-
-
-def withdrawn(
-    outputs: Iterable[OutputComparison],
-    reason: str,
-    is_meant: Callable[[OutputComparison], bool] = lambda item: True,
-    *,
-    with_difference: bool = False,
-) -> list[OutputComparison]:
-    """The outputs, of which different ones that `is_meant` selects count as not compared, for a reason."""
-    return [
-        replace(item, verdict="not compared", reason=f"{reason}: {item.reason}" if with_difference else reason)
-        if item.verdict == "different" and is_meant(item)
-        else item
-        for item in outputs
-    ]
 
 
 def _compare(
@@ -116,7 +96,7 @@ def _compare(
         "different" if difference.mismatch else "equal",
         difference.mismatch,
         **{name: getattr(difference, name) for name in DISTANCES},
-        tells=_tells(before),
+        tells=tells(before),
         loses_range=difference.loses_range,
         gains_range=difference.gains_range,
         limit=str(tolerance),
@@ -131,8 +111,10 @@ def unlike(before: Array, after: Array) -> str:
     return "" if before.shape == after.shape else f"shape {list(before.shape)} before, {list(after.shape)} after"
 
 
-def _tells(value: Array) -> bool:
-    """Whether a tensor has anything to compare: elements that are not all NaN or infinite."""
+def tells(value: Any) -> bool:
+    """Whether a value has anything to compare; a tensor does if it has elements that are not all NaN or infinite."""
+    if not isinstance(value, np.ndarray):
+        return True
     if not value.size:
         return False
     return not is_float(value) or bool(np.isfinite(value.astype(np.float64)).any())
@@ -149,14 +131,3 @@ def is_slight(before: Array, after: Array) -> bool:
         with np.errstate(over="ignore"):
             before, after = before.astype(np.float32), after.astype(np.float32)
     return not measure(before, after, Tolerance(relative=_OF_TWO_RUNTIMES), by_tensor=True).mismatch
-
-
-def is_of_last_digits(before: Array, after: Array) -> bool:
-    """Whether two results differ by no more than a few sums lose, in their own type, of the largest in a tensor.
-
-    Floats of 16 bits do not count: a few of their last digits are a percent.
-    """
-    if unlike(before, after) or before.dtype not in (np.float32, np.float64):
-        return False
-    tolerance = Tolerance(relative=_OF_A_FEW_SUMS * float(np.finfo(before.dtype).eps))
-    return not measure(before, after, tolerance, by_tensor=True).mismatch

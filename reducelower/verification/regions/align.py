@@ -143,7 +143,7 @@ class _Aligner:
             position = site.raised_from[-1] if site.raised_from else site.index
             if site.graph != level.path or position >= len(nodes):
                 continue
-            names = [name for name in nodes[position].output if name in made]
+            names = [name for name in nodes[position].output if name and name in made]
             if not names and site.count:
                 self._found.missing.append(site)
             found.update(dict.fromkeys(names, site))

@@ -8,28 +8,32 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, ValueInfoProto
 
 from reducelower.model.graph import all_nodes
 from reducelower.model.text import counted
-from reducelower.numerics.measure import Array, is_float
-from reducelower.verification.feeding.limits import INTEGERS, takes_any
-from reducelower.verification.feeding.roles import Role, roles_of
-from reducelower.verification.feeding.shapes import has_empty_window, is_ruled_out
-from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, bindings, make_feeds, weight_sizes
+from reducelower.verification.feeding.bases import Bases
+from reducelower.verification.feeding.filling import Filling
+from reducelower.verification.feeding.limits import INTEGERS, Limits, takes_any
+from reducelower.verification.feeding.roles import roles_of
+from reducelower.verification.feeding.shapes import unfit
+from reducelower.verification.feeding.sizes import Base, ladder, of_weights
+from reducelower.verification.inputs.made import InputSpec, may_have, named, names_in, tensor_dims
+from reducelower.verification.judging.compare import tells
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.memory import TooLargeError, allowed_bytes, held_bytes
 from reducelower.verification.running.runtimes import Session
-from reducelower.verification.running.source import CannotRunError
+from reducelower.verification.running.sizes import shape_key
+from reducelower.verification.running.source import CannotRunError, OutOfTimeError
 
-__all__ = ["Accepted", "Request", "Run"]
+__all__ = ["Accepted", "Request"]
 
 _ENOUGH = 2  # sets of inputs with different sizes, that give every output elements
-_DRAWS = 4  # of indices and sizes that fit
-_WIDE = 50.0
 _OF_WEIGHTS = 12  # sizes
-_OF_PICTURES = 100
+_KINDS = ("wide", "false", "true")  # beyond the saturation of activations, and both truth values
+# Integers may be a mask, whose other values than zero and one overflow, or the size that a picture should have.
+_INTEGERS = (0, 1), (1, 1), (100, 100)
 _MOST_WITHOUT = 3  # sizes that are zero one at a time
 
 
@@ -43,203 +47,142 @@ class Request:
 
 
 @dataclass
-class Run:
-    """One side: the runtime that took it, and what it returned for each set of inputs.
-
-    Attributes:
-        session: the loaded model; after its outputs it gives the inner values that are watched.
-        inside: the inner values that are watched, by name, on the first set of inputs.
-    """
-
-    runtime: str
-    session: Session
-    cases: list[dict[str, Any]] = field(default_factory=list)
-    results: list[list[Any]] = field(default_factory=list)
-    inside: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass
 class Accepted:
-    """Makes sets of inputs, and runs the source on each; adds to the run those that it accepts.
+    """Makes sets of inputs, runs the source on each, and keeps those that it accepts.
 
     Attributes:
-        run: the source, loaded.
+        session: the source, loaded.
         model: the source.
-        specs: its inputs.
         request: the inputs that the caller gives.
         clock: the time left.
         notes: sentences for a reader, to be added to.
+        cases, results: the sets of inputs, and the outputs for each.
+        inside: what the session gives after the outputs, on the first set of inputs.
+        _told: for each set, whether there is something to compare in each output.
     """
 
-    run: Run
+    session: Session
     model: ModelProto
-    specs: Sequence[InputSpec]
     request: Request
     clock: Clock
     notes: list[str]
-    _failures: list[str] = field(default_factory=list)
-    _too_large: TooLargeError | None = None
+    cases: list[dict[str, Any]] = field(default_factory=list)
+    results: list[list[Any]] = field(default_factory=list)
+    inside: list[Any] = field(default_factory=list)
+    _told: list[list[bool]] = field(default_factory=list)
+    _failures: list[CannotRunError] = field(default_factory=list)
+    _unfit: set[object] = field(default_factory=set)
+    _has_free: bool = False
+    _has_roles: bool = False
 
-    def find(self) -> None:
-        """Add accepted inputs to the run; raise a CannotRunError if there are none."""
-        fixed = {**_given_sizes(self.specs, self.request.given), **self.request.dims}
-        self.specs = [spec for spec in self.specs if spec.name not in self.request.given]
-        sizes = self._of_sizes(fixed, STRATEGIES if self.specs else STRATEGIES[:1], {})
-        roles = {} if self.run.cases else roles_of(reversed(self.model.graph.node))
-        if any(spec.name in roles for spec in self.specs):
-            sizes = self._of_sizes(fixed, STRATEGIES[:1] * _DRAWS, roles)
-        if not self.run.cases:
-            raise self._too_large or CannotRunError(f"no inputs were found that it accepts: {self._failures[0]}")
-        self._of_other_kinds(fixed if sizes is None else sizes, free=sorted(set(sizes or ()) - set(fixed)))
-
-    def _of_sizes(
-        self, fixed: Mapping[str, int], ways: Sequence[Values], roles: Mapping[str, Role]
-    ) -> Mapping[str, int] | None:
-        """Try several sizes, with gentler values where some are rejected; return the first sizes that are accepted.
-
-        Indices and counts are drawn so that they fit the other inputs, as far as `roles` says what they refer to.
-        """
-        first: Mapping[str, int] | None = None
-        gentle: set[str] = set()
-        for at, sizes in enumerate(chain(bindings(self.specs, fixed), self._of_weights(fixed))):
-            for draw, values in enumerate(ways):
-                if self._is_over():
-                    return first
-                feeds = self._made(sizes, values, at)
-                self._fit(feeds, roles, np.random.default_rng([self.request.seed, at, 103, draw]))
-                if self.specs and has_empty_window(self.model, feeds):
-                    self._failures.append("a window has nothing to look at on data so small")
-                    break
-                if sizes != fixed and is_ruled_out(self.model, feeds):  # the sizes that are declared are right
-                    self._failures.append("inputs of these shapes are none that its operators take")
-                    break
-                refusal = self._refusal_of(feeds)
-                if refusal is None:
-                    first = sizes if first is None else first
-                    gentle |= {values} - {"random"}
-                    break
-                if isinstance(refusal, TooLargeError):
-                    self._too_large = self._too_large or refusal
-                    break
-                self._failures.append(refusal.reason)
-            if sum(map(_tells, self.run.results)) >= _ENOUGH:
-                break
-        if gentle:
-            self.notes.append(
-                f"The source rejects some random values; it was also run on {', '.join(sorted(gentle))} values."
-            )
-        return first
-
-    def _of_weights(self, fixed: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
-        """Sizes of weights, in the order in which nodes read them, if no other sizes were accepted."""
-        if self.run.cases:
-            return
-        shapes = {tensor.name: tensor.dims for tensor in self.model.graph.initializer}
-        read = (shapes.get(name, ()) for node in self.model.graph.node for name in node.input)
-        sizes = dict.fromkeys(size for shape in read if len(shape) > 1 for size in shape if size > 1)
-        yield from weight_sizes(self.specs, fixed, list(sizes)[:_OF_WEIGHTS])
-
-    def _made(self, sizes: Mapping[str, int], values: Values, *seed: int) -> dict[str, Any]:
-        rng = np.random.default_rng([self.request.seed, *seed])
-        return {**self.request.given, **make_feeds(self.specs, sizes, values, rng)}
-
-    def _fit(self, feeds: dict[str, Any], roles: Mapping[str, Role], rng: np.random.Generator) -> None:
-        for name in [spec.name for spec in self.specs if spec.name in roles]:
-            data = feeds.get(roles[name].data)
-            found = roles[name].values(None if data is None else np.shape(data), feeds[name].shape, rng)
-            if found is not None:
-                feeds[name] = np.asarray(found, feeds[name].dtype)
-
-    def _is_over(self) -> bool:
-        """Whether the time is over and something was accepted; an OutOfTimeError if nothing was."""
-        if self.clock.over and self.run.cases:
-            self.notes.append(self.clock.allowed(len(self.run.cases)))
-            return True
-        self.clock.check()
-        return False
-
-    def _refusal_of(self, feeds: dict[str, Any]) -> CannotRunError | None:
-        """Add inputs to the run if the source accepts them; return why it does not, else None."""
+    def find(self, specs: Sequence[InputSpec]) -> None:
+        """Keep accepted inputs; raise a CannotRunError if there are none. The first set has the caller's inputs."""
+        fixed = {**_given_sizes(specs, self.request.given), **self.request.dims}
+        specs = [spec for spec in specs if spec.name not in self.request.given]
+        constants = {tensor.name: tuple(tensor.dims) for tensor in self.model.graph.initializer}
+        roles = roles_of(reversed(self.model.graph.node)) if specs else {}
+        limits = Limits({spec.name for spec in specs}, roles=roles, constant_shapes=constants)
+        bases, empty = Bases(specs, limits, self.request.seed), Base(named(specs), {}, {})
+        free = sorted(set(names_in(empty.dims)) - fixed.keys())
+        self._has_free, self._has_roles = bool(free), not roles.keys().isdisjoint(empty.dims)
         try:
-            results = self.run.session.run(feeds, self.clock.left)
+            base = self._of_sizes(bases, empty, fixed)
+            self._of_other_kinds(specs)
+            self._without_elements(bases, base, free)
+        except OutOfTimeError:
+            if not self.cases:
+                raise
+            self.notes.append(self.clock.allowed(len(self.cases)))
+
+    def _of_sizes(self, bases: Bases, empty: Base, fixed: Mapping[str, int]) -> Base:
+        """Try several sizes; return the first inputs that are accepted."""
+        found: Base | None = None
+        for at, sizes in enumerate(chain(ladder(empty.dims, fixed), self._of_weights(empty, fixed))):
+            base = bases.at(empty, sizes, self._takes, at)
+            found = found or base
+            if sum(map(all, self._told)) >= _ENOUGH:
+                break
+        if found is None:
+            too_large = (error for error in self._failures if isinstance(error, TooLargeError))
+            reason = self._failures[0].reason
+            raise next(too_large, CannotRunError(f"no inputs were found that it accepts: {reason}"))
+        return found
+
+    def _of_weights(self, empty: Base, fixed: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
+        """Sizes of weights, in the order in which nodes read them, if no other sizes were accepted."""
+        if not self.cases:
+            shapes = {tensor.name: tensor.dims for tensor in self.model.graph.initializer}
+            read = (shapes.get(name, ()) for node in self.model.graph.node for name in node.input)
+            held = dict.fromkeys(size for shape in read if len(shape) > 1 for size in shape if size > 1)
+            yield from of_weights(empty.dims, fixed, list(held)[:_OF_WEIGHTS])
+
+    def _takes(self, made: Mapping[str, Any]) -> bool:
+        """Keep a set of inputs if the source accepts it, and return whether it does."""
+        feeds, shapes = {**self.request.given, **made}, tuple(map(shape_key, made.values()))
+        if shapes in self._unfit:
+            return False
+        self.clock.check()
+        # Sizes that are declared are right.
+        if self._has_free and (objection := unfit(feeds, self.model)):
+            self._failures.append(CannotRunError(objection))
+            self._unfit.add(shapes)
+            return False
+        try:
+            results = self.session.run(feeds, self.clock.left)
+        except OutOfTimeError:
+            raise
         except CannotRunError as error:
-            return error
+            self._failures.append(error)
+            if isinstance(error, TooLargeError):
+                self._unfit.add(shapes)
+            return False
         count = len(self.model.graph.output)
-        if not self.run.cases:
-            self.run.inside = dict(zip(self.run.inside, results[count:], strict=True))
-        self.run.cases.append(feeds)
-        self.run.results.append(results[:count])
-        return None
+        if self._has_roles and not all(map(_is_stated, self.model.graph.output, results)):
+            self._failures.append(CannotRunError("it gives other shapes than the model states"))
+            return False
+        self.inside = self.inside if self.cases else results[count:]
+        self.cases.append(feeds)
+        self.results.append(results[:count])
+        self._told.append([tells(value) for value in results[:count]])
+        return True
 
-    def _of_other_kinds(self, sizes: Mapping[str, int], free: Sequence[str]) -> None:
-        """Add sets of other kinds of values, as far as the source accepts them; one without elements is enough."""
-        others = ((feeds, False) for feeds in chain(self._of_values(), self._of_integers(sizes)))
-        for feeds, is_enough in chain(others, ((feeds, True) for feeds in self._without_elements(sizes, free))):
-            if self._is_over():
-                return
-            if self._is_full():
-                self.notes.append(f"The memory allowed {counted(len(self.run.cases), 'set')} of inputs.")
-                return
-            if self._refusal_of(feeds) is None and is_enough:
-                return
+    def _has_room(self) -> bool:
+        """Whether memory has room for another set of inputs and the results of both sides; noted if not."""
+        each = held_bytes(self.cases[0].values()) + 2 * held_bytes(self.results[0])
+        is_full = (len(self.cases) + 1) * each > allowed_bytes()
+        if is_full:
+            self.notes.append(f"The memory allowed {counted(len(self.cases), 'set')} of inputs.")
+        return not is_full
 
-    def _is_full(self) -> bool:
-        """Whether memory has no room for another set of inputs and the results of both sides."""
-        each = held_bytes(self.run.cases[0].values()) + 2 * held_bytes(self.run.results[0])
-        return (len(self.run.cases) + 1) * each > allowed_bytes()
+    def _of_other_kinds(self, specs: Sequence[InputSpec]) -> None:
+        """Add sets of other kinds of values, and other integers if an output has no finite number in any run."""
+        first, rng = self.cases[0], np.random.default_rng([self.request.seed, 101])
+        fillings = {spec.name: Filling(spec, Limits()) for spec in specs if spec.element_type not in INTEGERS}
+        for kind in _KINDS:
+            chosen = {name: filling for name, filling in fillings.items() if kind in filling.kinds}
+            made = {name: filling.values(kind, first[name].shape, rng) for name, filling in chosen.items()}
+            if made and self._has_room():
+                self._takes({**first, **made})
+        integers = [spec.name for spec in specs if spec.element_type in INTEGERS]
+        for least, most in _INTEGERS if integers else ():
+            if (
+                not all(map(any, zip(*(map(tells, results) for results in self.results), strict=True)))
+                and self._has_room()
+            ):
+                drawn = {name: rng.integers(least, most + 1, first[name].shape) for name in integers}
+                self._takes({**first, **{name: value.astype(first[name].dtype) for name, value in drawn.items()}})
 
-    def _of_values(self) -> Iterator[dict[str, Any]]:
-        """Wide values, and both truth values."""
-        first, rng = self.run.cases[0], np.random.default_rng([self.request.seed, 101])
-        drawn = {spec.name: _wide(first[spec.name], rng) for spec in self.specs}
-        bools = [spec.name for spec in self.specs if spec.element_type == TensorProto.BOOL]
-        changes: list[Mapping[str, Any]] = [{name: value for name, value in drawn.items() if value is not None}]
-        changes += [{name: np.full_like(first[name], truth) for name in bools} for truth in (False, True)]
-        yield from ({**first, **changed} for changed in changes if changed)
-
-    def _of_integers(self, sizes: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-        """Integers of zero and one, of one, and of a hundred, if an output has no finite number in any run.
-
-        Integers may be a mask, whose other values overflow, or the size that a picture should have.
-        """
-        whole = [spec.name for spec in self.specs if spec.element_type in INTEGERS]
-        for at, number in enumerate((None, 1, _OF_PICTURES) if whole else ()):
-            if _tells_numbers(self.run.results):
-                return
-            feeds = self._made(sizes, "small", 104, at)
-            yield feeds if number is None else {**feeds, **{name: np.full_like(feeds[name], number) for name in whole}}
-
-    def _without_elements(self, sizes: Mapping[str, int], free: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Some inputs without elements, unless a kernel may object to them."""
-        if not (free and conditions().feeds_empty) or not takes_any(all_nodes(self.model)):
-            return
-        for zero in (free, *([name] for name in free[:_MOST_WITHOUT])):
-            feeds = self._made({**sizes, **dict.fromkeys(zero, 0)}, "random", 102)
-            if not has_empty_window(self.model, feeds) and not is_ruled_out(self.model, feeds):
-                yield feeds
+    def _without_elements(self, bases: Bases, base: Base, free: Sequence[str]) -> None:
+        """Add a set in which some inputs have no elements, unless a kernel may object to them."""
+        if free and conditions().feeds_empty and takes_any(all_nodes(self.model)):
+            for zero in (free, *([name] for name in free[:_MOST_WITHOUT])):
+                if not self._has_room() or bases.at(base, {**base.sizes, **dict.fromkeys(zero, 0)}, self._takes):
+                    return
 
 
-def _tells(results: Sequence[Any]) -> bool:
-    """Whether every output has elements."""
-    return all(value.size for value in results if isinstance(value, np.ndarray))
-
-
-def _tells_numbers(results: Sequence[Sequence[Any]]) -> bool:
-    """Whether every output of floats has a finite one in some run."""
-    outputs = ([value for value in values if isinstance(value, np.ndarray)] for values in zip(*results, strict=True))
-    return all(
-        any(np.isfinite(value.astype(np.float64)).any() for value in values)
-        for values in outputs
-        if values and is_float(values[0])
-    )
-
-
-def _wide(value: Any, rng: np.random.Generator) -> Array | None:
-    """Floats beyond the saturation of activations, and negative integers; None for other types."""
-    if not isinstance(value, np.ndarray) or value.dtype.hasobject or value.dtype.kind not in "fi":
-        return None
-    drawn = rng.integers(-9, 10, value.shape) if value.dtype.kind == "i" else rng.uniform(-_WIDE, _WIDE, value.shape)
-    return np.asarray(drawn).astype(value.dtype)
+def _is_stated(output: ValueInfoProto, value: Any) -> bool:
+    """Whether an output has a shape that the model states for it."""
+    return not isinstance(value, np.ndarray) or may_have(tensor_dims(output.type.tensor_type), value.shape)
 
 
 def _given_sizes(specs: Sequence[InputSpec], given: Mapping[str, Any]) -> dict[str, int]:

@@ -1,35 +1,89 @@
-"""Two whole models, run on the same inputs: what each output gave, and why a difference may not count."""
+"""Two whole models in one runtime: both run on the same inputs, their outputs compared, and one verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from onnx import ModelProto
 
-from reducelower.model.graph import all_nodes, read_by, walk
-from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.numerics.measure import Array, identical
+from reducelower.model.value_info import sizes
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.sites import Regions
-from reducelower.verification.findings import OutputComparison
-from reducelower.verification.judging.compare import compare_outputs, is_slight, tensors, withdrawn, worst_of
-from reducelower.verification.operators import BY_PROBABILITY, RANDOM
-from reducelower.verification.result import Departure
+from reducelower.verification.findings import OutputComparison, OutputVerdict
+from reducelower.verification.inputs.made import input_specs
+from reducelower.verification.judging.compare import compare_outputs, worst_of
+from reducelower.verification.result import Departure, Verdict, Verification
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import CPU, conditions
+from reducelower.verification.running.memory import TooLargeError
+from reducelower.verification.running.runtimes import OnnxRuntime, try_load
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
-from reducelower.verification.whole.runs import Request, Run
+from reducelower.verification.whole.runs import Request, Run, SourceRuns, run_result
 
-__all__ = ["Comparison", "as_regions", "differ", "far_apart", "without_random", "without_slight"]
+__all__ = ["Account", "Comparison", "differ", "interface_mismatch", "runtimes_for"]
+
+
+@dataclass
+class Account:
+    """What the whole models gave so far, on all sets of inputs and in all runtimes.
+
+    Attributes:
+        outputs: one comparison for each output and runtime.
+        reasons: why the models did not run, or nothing could be compared; empty if they ran.
+        is_different: whether one of the models takes or gives something else, or does not run where the other does.
+        first, kept: as in a `Verification`, as are the rest.
+    """
+
+    outputs: list[OutputComparison] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    runtimes: list[str] = field(default_factory=list)
+    departs: list[str] = field(default_factory=list)
+    departed: list[str] = field(default_factory=list)
+    is_different: bool = False
+    first: Departure | None = None
+    kept: str = ""
+    cases: int = 0
+
+    def fail(self, reason: str, advice: str = "", *, is_open: bool = False) -> None:
+        """Note why a whole model was not run; with advice, or if it `is_open`, that says nothing against the models."""
+        self.reasons.append(reason)
+        if advice or is_open:
+            self.unseen.append(f"{reason}; {advice}" if advice else reason)
+        else:
+            self.is_different = True
+
+    def verification(self, regions: Regions | None = None) -> Verification:
+        """The verdict, from the whole models and from their regions if they could be aligned."""
+        sites = () if regions is None else regions.findings
+        unseen = [*self.unseen, *([regions.unseen] if regions is not None and regions.unseen else [])]
+        unseen += [f"{site.place}: {site.reason}" for site in sites if site.status == "not run"]
+        verdict: Verdict = "not shown" if unseen or self.reasons else "equivalent"
+        if self.is_different or differ(self.outputs) or not all(site.ok for site in sites):
+            verdict = "different"
+        return Verification(
+            verdict,
+            not self.reasons,
+            ", ".join(dict.fromkeys(self.runtimes)),
+            tuple(worst_of(self.outputs)),
+            "; ".join(dict.fromkeys(self.reasons)),
+            tuple(dict.fromkeys(self.notes)),
+            sites,
+            self.cases,
+            tuple(dict.fromkeys(unseen)),
+            tuple(dict.fromkeys(self.departs)),
+            departed=tuple(dict.fromkeys(self.departed)),
+            first=self.first,
+            kept=self.kept,
+        )
 
 
 @dataclass
 class Comparison:
-    """Two whole models in one runtime: how to compare them, and what came of it.
+    """Two whole models in one runtime, and how to compare them.
 
     Attributes:
         before, after: the models; both are the same object to compare one model in two runtimes.
@@ -39,13 +93,9 @@ class Comparison:
         tolerances: by ONNX element type, replacing the defaults.
         clock: the time left.
         regions: what the regions of the models gave; None if the models cannot be aligned.
-        keep: folder for the smallest part that shows a difference; None to keep none.
+        account: what came of it.
         left, right: the runs of both models.
-        notes: sentences for a reader.
-        departs: the outputs in which the runtime diverges from the specification.
-        departed: how it diverges, as sentences.
-        first: the first value that differs.
-        kept: where the part that shows a difference was written; empty if it was not.
+        outputs: the worst comparison of each output over all sets of inputs.
     """
 
     before: Source
@@ -56,19 +106,10 @@ class Comparison:
     tolerances: Mapping[str, Tolerance] | None
     clock: Clock
     regions: Regions | None
-    keep: Path | None = None
+    account: Account
     left: Run = field(init=False)
     right: Run = field(init=False)
-    notes: list[str] = field(default_factory=list)
-    departs: list[str] = field(default_factory=list)
-    departed: list[str] = field(default_factory=list)
-    first: Departure | None = None
-    kept: str = ""
-
-    @property
-    def is_of_one(self) -> bool:
-        """Whether one model is compared in two runtimes."""
-        return self.before is self.after
+    outputs: list[OutputComparison] = field(init=False)
 
     @property
     def are_together(self) -> bool:
@@ -76,64 +117,142 @@ class Comparison:
         return self.left.runtime == self.right.runtime
 
     @property
-    def holds(self) -> bool:
-        """Whether every region held by itself."""
-        return self.regions is not None and self.regions.hold
-
-    @property
-    def is_open(self) -> bool:
-        """Whether some regions were not run, and no other one differs."""
-        return self.regions is not None and not self.holds and all(item.ok for item in self.regions.findings)
-
-    @property
-    def is_cut_short(self) -> bool:
-        """Whether time ran out before all rewrites of a plan were checked, and no other one differs."""
-        regions = self.regions
-        if regions is None or not (regions.unseen and self.is_open):
-            return False
-        return any(claim.site is not None for claim in regions.alignment.claims)
-
-    @property
     def output_names(self) -> list[str]:
         """The outputs of the source, in graph order."""
         return [value.name for value in self.before.proto.graph.output]
 
     @property
-    def runtimes(self) -> str:
+    def ran_in(self) -> str:
         """The runtimes of both sides, with onnxruntime's execution provider unless that is the CPU."""
         provider = conditions().provider
         on = "" if provider == CPU else f" on {provider}"
         names = [run.runtime + (on if run.runtime == "onnxruntime" else "") for run in (self.left, self.right)]
         return " / ".join(dict.fromkeys(names))
 
-    @property
-    def cases(self) -> range:
-        """The numbers of the sets of inputs that both models ran on."""
-        return range(min(len(self.left.results), len(self.right.results)))
-
-    def outputs(self) -> list[OutputComparison]:
-        """The worst comparison of each output over all sets of inputs."""
-        return worst_of(item for at in self.cases for item in self.outputs_on(at))
-
-    def outputs_on(self, at: int) -> list[OutputComparison]:
+    def on(self, at: int) -> list[OutputComparison]:
         """The comparison of each output on one set of inputs."""
         return compare_outputs(
             self.output_names,
             self.left.results[at],
             self.right.results[at],
-            runtime=self.runtimes,
+            runtime=self.ran_in,
             tolerances=self.tolerances,
             widen=1.0 if self.are_together else APART,
-            by_tensor=self.is_of_one,
+            by_tensor=self.before is self.after,
         )
+
+    @property
+    def differing(self) -> list[OutputComparison]:
+        """The outputs that are different."""
+        return [item for item in self.outputs if item.verdict == "different"]
 
     def differing_cases(self) -> list[int]:
         """The numbers of the sets of inputs on which an output differs."""
-        return [at for at in self.cases if differ(self.outputs_on(at))]
+        return [at for at in range(len(self.right.results)) if differ(self.on(at))]
 
-    def far_apart(self, is_near: Callable[[Array, Array], bool] = is_slight) -> set[str]:
-        """As the function, for the runs of both models."""
-        return far_apart(self.output_names, self.left, self.right, is_near)
+    def settle(
+        self,
+        verdict: OutputVerdict,
+        reason: str = "",
+        is_meant: Callable[[OutputComparison], bool] = lambda item: True,
+    ) -> None:
+        """Count different outputs that `is_meant` selects as equal, or as not compared, for a reason."""
+        self.outputs = [
+            replace(item, verdict=verdict, reason=f"{reason}: {item.reason}" if reason else item.reason)
+            if item.verdict == "different" and is_meant(item)
+            else item
+            for item in self.outputs
+        ]
+
+    def run(self, left_runs: SourceRuns) -> bool:
+        """Run both models, in the reference evaluator what onnxruntime cannot run; note why if that does not work."""
+        before, after, account = self.before, self.after, self.account
+        left_names, right_names = runtimes_for(self.runtime, is_of_one=before is after)
+        try:
+            left = self.left = left_runs.run(left_names, self.request, self.clock, account.notes)
+        except CannotRunError as error:
+            failed, advice = next(texts for kind, *texts in _SOURCE_FAILS if isinstance(error, kind))
+            account.fail(f"{failed}: {error.reason}", advice)
+            return False
+        try:
+            self.right = run_result(after, right_names, left, self.clock, account.notes)
+        except CannotRunError as error:
+            is_over = isinstance(error, OutOfTimeError)
+            failed = "no time was left for the converted model" if is_over else "the converted model does not"
+            is_open = error.unsupported and not self._alone_fails(right_names, error)
+            account.fail(f"the source runs in {left.runtime}, but {failed}: {error.reason}", is_open=is_open)
+            return False
+        if self.right.runtime == "onnxruntime" and not self.clock.over:
+            account.notes.extend(_by_default(before, after))
+        self.outputs = worst_of(item for at in range(len(self.right.results)) for item in self.on(at))
+        return True
+
+    def _alone_fails(self, names: Sequence[str], error: CannotRunError) -> bool:
+        """Whether the target runtime does not take the result, but runs the source on the same inputs."""
+        if self.runtime in ("onnxruntime", "reference") or isinstance(error, OutOfTimeError | TooLargeError):
+            return False
+        try:
+            run_result(self.before, names, self.left, self.clock, [])
+        except CannotRunError:
+            return False
+        return True
+
+    def note(self) -> None:
+        """Add the comparisons of the outputs to the account, also those with the outputs that are expected."""
+        account, outputs = self.account, [*self.outputs, *self._against_expected()]
+        account.outputs += outputs
+        account.runtimes.append(self.ran_in)
+        account.unseen += self._unseen(outputs)
+        if outputs and all(item.verdict == "not compared" for item in outputs):
+            account.reasons.append(f"no output can be compared: {outputs[0].reason}")
+
+    def _unseen(self, outputs: Sequence[OutputComparison]) -> Iterator[str]:
+        """What was not compared, and why."""
+        for item in outputs:
+            if item.verdict == "not compared":
+                yield f"output {item.name!r} was not compared: {item.reason}"
+        are_empty = {value.name for value in self.before.proto.graph.output if 0 in (sizes(value.type) or ())}
+        for item in outputs:
+            if item.verdict == "equal" and not item.tells and item.element_type and item.name not in are_empty:
+                yield (
+                    f"of output {item.name!r} nothing was compared, since it was empty, NaN or infinite in every run; "
+                    "give inputs that tell more with --input, --dim or --test-data"
+                )
+        if len(self.right.cases) < len(self.left.cases):
+            yield f"the budget of {self.clock.budget:g} s ended early; raise --verify-budget"
+
+    def _against_expected(self) -> Iterator[OutputComparison]:
+        """Both sides, compared with the outputs that came with the inputs."""
+        count = len(self.expected)
+        for side, run in (("source", self.left), ("converted model", self.right)) if count else ():
+            names, results = self.output_names[:count], run.results[0][:count]
+            against = f"{run.runtime} against the expected one"
+            for item in compare_outputs(
+                names, self.expected, results, runtime=against, tolerances=self.tolerances, widen=APART, by_tensor=True
+            ):
+                if item.verdict == "different":
+                    self.account.notes.append(f"The {side} does not give the expected {item.name!r}: {item.reason}.")
+                yield item
+
+
+# What to say, and what to do, if the source cannot be run for one of these errors.
+_SOURCE_FAILS = (
+    (OutOfTimeError, "no time was left for the whole models", "raise --verify-budget"),
+    (TooLargeError, "the whole models were not run", "raise it, or set smaller sizes with --dim"),
+    (
+        CannotRunError,
+        "the source model could not be run",
+        "give inputs that it takes with --input, --dim or --test-data",
+    ),
+)
+
+
+def runtimes_for(runtime: str, *, is_of_one: bool) -> tuple[Sequence[str], Sequence[str]]:
+    """The runtimes to try for the source and for the result, in order, to compare them in a runtime."""
+    if is_of_one:
+        return tuple(name for name in ("onnxruntime", "reference") if name != runtime), (runtime,)
+    left = ("reference",) if runtime == "reference" else ("onnxruntime", "reference")
+    return left, left if runtime == "onnxruntime" else (runtime,)
 
 
 def differ(outputs: Sequence[OutputComparison]) -> bool:
@@ -141,87 +260,25 @@ def differ(outputs: Sequence[OutputComparison]) -> bool:
     return any(item.verdict == "different" for item in outputs)
 
 
-def far_apart(
-    names: Sequence[str], left: Run, right: Run, is_near: Callable[[Array, Array], bool] = is_slight
-) -> set[str]:
-    """The outputs, or parts of them, of which two runs give values on some inputs that are not near each other."""
-    apart: set[str] = set()
-    for before, after in zip(left.results, right.results, strict=False):
-        for name, one, other in zip(names, before, after, strict=True):
-            there = dict(tensors(name, other))
-            for part, value in tensors(name, one):
-                counterpart = there.get(part)
-                if value is not None and (
-                    counterpart is None or not (identical(value, counterpart) or is_near(value, counterpart))
-                ):
-                    apart.add(part)
-    return apart
+def interface_mismatch(before: ModelProto, after: ModelProto) -> str:
+    """Why the models cannot be compared at all; empty if their inputs and outputs match."""
+    outputs = [[value.name for value in model.graph.output] for model in (before, after)]
+    if outputs[0] != outputs[1]:
+        return f"the outputs are {outputs[0]} before and {outputs[1]} after"
+    known = {value.name for value in before.graph.input} | {tensor.name for tensor in before.graph.initializer}
+    specs, skipped = input_specs(after)
+    extra = sorted({*(spec.name for spec in specs), *skipped} - known)
+    return f"the converted model needs inputs that the source does not have: {extra}" if extra else ""
 
 
-def as_regions(outputs: list[OutputComparison], regions: Regions | None) -> list[OutputComparison]:
-    """Accept outputs that lose or gain range, where a region was asked to lose it or is better than the source."""
-    sites = () if regions is None else regions.findings
-    chosen = any(site.status == "loses range" and site.is_chosen for site in sites)
-    improved = any(site.status == "improved" for site in sites)
-    accepted = []
-    for item in outputs:
-        if chosen and item.loses_range:
-            item = replace(item, verdict="equal", reason=f"loses range: {item.reason}")
-        elif improved and item.gains_range:
-            item = replace(item, verdict="equal", reason=f"right where the source is not: {item.reason}")
-        accepted.append(item)
-    return accepted
-
-
-def without_slight(comparison: Comparison, outputs: Sequence[OutputComparison]) -> list[OutputComparison]:
-    """Withdraw differences that rounding may explain: in parts that were not run, or between two runtimes."""
-    far = comparison.far_apart()
-    reason = f"{comparison.left.runtime} and {comparison.right.runtime} may differ as much"
-    if comparison.are_together:
-        reason = "rounding may explain as much, in parts that were not run"
-    return withdrawn(outputs, reason, lambda item: item.name not in far, with_difference=True)
-
-
-def without_random(comparison: Comparison, outputs: Sequence[OutputComparison]) -> list[OutputComparison]:
-    """Withdraw the comparison of outputs that the source does not reproduce: on the same inputs, or in another runtime.
-
-    Each runtime draws random numbers of its own. If the time runs out, what was seen until then counts.
-    """
-    model, run, clock = comparison.before.proto, comparison.left, comparison.clock
-    unstable = _drawn(model, BY_PROBABILITY if comparison.are_together else RANDOM)
-    random = sorted({node.op_type for node in all_nodes(model)} & RANDOM)
-    # Without a random operator, one set of inputs tells whether threads add up in an order of their own.
-    for feeds, first in islice(zip(run.cases, run.results, strict=True), None if random else 1):
-        try:
-            clock.check()
-            second = run.session.run(feeds, clock.left)
-        except OutOfTimeError:
-            break
-        except CannotRunError:
-            return list(outputs)
-        # The session also gives the inner values that are watched.
-        for name, left, right in zip(comparison.output_names, first, second, strict=False):
-            there = dict(tensors(name, right))
-            unstable |= {part for part, value in tensors(name, left) if not _identical(value, there.get(part))}
-    if not unstable:
-        return list(outputs)
-    reason = f"the source gives different values each time it is run ({', '.join(random) or 'it is not deterministic'})"
-    return withdrawn(outputs, reason, lambda item: item.name in unstable and item.shape_before == item.shape_after)
-
-
-def _drawn(model: ModelProto, kinds: Collection[str]) -> set[str]:
-    """The values of the main graph that depend on what operators of these kinds draw."""
-    names: set[str] = set()
-    if not any(node.op_type in kinds and node.domain in DEFAULT_DOMAINS for node in all_nodes(model)):
-        return names
-    for node in model.graph.node:
-        draws = any(inner.op_type in kinds and inner.domain in DEFAULT_DOMAINS for inner in walk([node]))
-        if draws or not names.isdisjoint(read_by(node)):
-            names.update(name for name in node.output if name)
-    return names
-
-
-def _identical(left: Array | None, right: Array | None) -> bool:
-    if left is None or right is None:
-        return left is right
-    return identical(left, right) or (left.dtype == right.dtype == object and left.tolist() == right.tolist())
+def _by_default(before: Source, after: Source) -> Iterator[str]:
+    """A note if onnxruntime cannot load the result with its default optimizations, though it can load the source."""
+    session = OnnxRuntime(optimizes=True)
+    try:
+        session.load(after)
+    except CannotRunError as error:
+        if try_load(session, before) is not None:
+            yield (
+                "onnxruntime loads the result only without graph optimizations "
+                f"(SessionOptions.graph_optimization_level), and the source with them: {error.reason}"
+            )

@@ -1,10 +1,9 @@
-"""Writes the smallest part of two models that shows their first difference, to send to the runtime's maintainers."""
+"""The first value in which two models differ, and the smallest part of both that shows it, written to a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,50 +19,61 @@ from reducelower.verification.judging.compare import compare_outputs
 from reducelower.verification.regions.claims import Claim
 from reducelower.verification.regions.cut import cut
 from reducelower.verification.regions.pairs import Pair, small_models
-from reducelower.verification.running.clock import Clock
+from reducelower.verification.result import Departure
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import CannotRunError, Source, with_outputs
-from reducelower.verification.whole.runs import Run, inner_values, values_of
+from reducelower.verification.whole.comparison import Comparison, differ
 
-__all__ = ["FILES", "keep_first", "keep_region"]
+__all__ = ["FILES", "keep_region", "note_first"]
 
 FILES = "before.onnx", "after.onnx", "inputs.npz"
 """Both sides, and what they are fed, by name."""
 
-
-@dataclass(frozen=True)
-class _Part:
-    """Both sides, and what they are fed."""
-
-    models: tuple[Source, Source]
-    feeds: Mapping[str, Any]
+_Sides = tuple[Source, Source]
 
 
-def keep_first(
-    folder: Path, claim: Claim, sources: tuple[Source, Source], runs: tuple[Run, Run], at: int, clock: Clock
-) -> str:
-    """Write the part in which a claim fails, and return where; empty if no part shows the difference.
+def note_first(comparison: Comparison, keep: Path | None) -> None:
+    """Note the first value of the source, in the order of its nodes, that the other model computes differently.
 
-    First the nodes that compute the claimed values are tried, on what the first model gives them, then everything
-    before them, on the inputs of the model.
-
-    Args:
-        folder: where to write; it is made.
-        claim: the values that differ.
-        sources: both models.
-        runs: the runs of both.
-        at: the number of the set of inputs.
-        clock: the time left.
+    It is looked for on the first inputs on which an output differs, among the values that have a counterpart; in one
+    runtime, among those that are not the same by construction. There is none if no such value differs by more than two
+    runtimes may, if the models take no more outputs, or if no time is left. The part that shows it is written to the
+    folder `keep`.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the part cannot be written.
     """
-    part = _nodes_alone(claim, sources[0], runs[0], at, clock)
-    if part is None or not _shows(part, runs, clock):
-        part = _as_far_as(claim, sources, runs[0].cases[at])
-        if not _shows(part, runs, clock):
-            return ""
-    return _written(folder, part)
+    if comparison.regions is None or comparison.account.first is not None:
+        return
+    level = comparison.regions.alignment.levels[0]
+    claims = [claim for claim in comparison.regions.alignment.claims if claim.level is level]
+    pairs = [pair for claim in claims for pair in claim.pairs]
+    if not comparison.are_together:
+        same = {number: name for name, number in level.right.numbers.items() if name in level.right.positions}
+        pairs += [(name, same[number]) for name, number in level.left.numbers.items() if number in same]
+    positions = level.left.positions
+    paired = dict(sorted((pair for pair in pairs if pair[0] in positions), key=lambda pair: positions[pair[0]]))
+    at = next(iter(comparison.differing_cases()), None)
+    if at is None or not paired:
+        return
+    clock = comparison.clock
+    with suppress(CannotRunError):
+        here = comparison.left.values(at, paired.keys(), clock)
+        there = comparison.right.values(at, set(paired.values()), clock)
+        before, after = [here[name] for name in paired], [there[name] for name in paired.values()]
+        compared = compare_outputs(list(paired), before, after, runtime="", widen=APART, by_tensor=True)
+        wrong = {item.name: item.reason for item in compared if item.verdict == "different"}
+        name = next((name for name in paired if name in wrong), None)
+        if name is None:
+            return
+        node = level.left.holder.node[positions[name]]
+        named = node.name or f"{node.op_type}#{positions[name]}"
+        comparison.account.first = Departure(named, node.op_type, positions[name], name, wrong[name])
+        if keep is not None:
+            pair = name, paired[name]
+            claim = next((claim for claim in claims if pair in claim.pairs), Claim(level, [pair]))
+            shown = (part for part in _parts(comparison, claim, at) if _shows(comparison, *part))
+            comparison.account.kept = next((_written(keep, *part) for part in shown), "")
 
 
 def keep_region(folder: Path, regions: Regions, checker: Checker) -> str:
@@ -78,30 +88,26 @@ def keep_region(folder: Path, regions: Regions, checker: Checker) -> str:
             pair = cut(claim)
             feeds = checker.failing(pair) if (pair.site.graph, pair.site.node) in differing else None
             if feeds is not None:
-                return _written(folder, _Part(_sides(pair), feeds))
+                return _written(folder, _sides(pair), feeds)
     return ""
 
 
-def _sides(pair: Pair) -> tuple[Source, Source]:
+def _sides(pair: Pair) -> _Sides:
     before, after = small_models(pair)
     return Source(before), Source(after)
 
 
-def _nodes_alone(claim: Claim, source: Source, run: Run, at: int, clock: Clock) -> _Part | None:
-    try:
+def _parts(comparison: Comparison, claim: Claim, at: int) -> Iterator[tuple[_Sides, Mapping[str, Any]]]:
+    """Parts that may show how claimed values differ on a set of inputs: both sides, and what they are fed.
+
+    First the nodes that compute the values, on what the source gives them, then everything before them.
+    """
+    with suppress(CannotRunError, KeyError):  # a weight is too large, or only the second model has a value
         pair = cut(claim)
-        names = {item.name for item in pair.inputs}
-        values = values_of(
-            source.proto, lambda inside: {**run.cases[at], **inner_values(source, run, at, inside, clock)}, names
-        )
-        return _Part(_sides(pair), {name: values[name] for name in names})
-    except (CannotRunError, KeyError):
-        return None  # a weight is too large for a small model, or only the second model has a value
-
-
-def _as_far_as(claim: Claim, sources: tuple[Source, Source], feeds: Mapping[str, Any]) -> _Part:
+        values = comparison.left.values(at, {item.name for item in pair.inputs}, comparison.clock)
+        yield _sides(pair), {item.name: values[item.name] for item in pair.inputs}
     left, right = claim.pairs[0]
-    return _Part((_ending_with(sources[0], left), _ending_with(sources[1], right)), feeds)
+    yield (_ending_with(comparison.before, left), _ending_with(comparison.after, right)), comparison.left.cases[at]
 
 
 def _ending_with(source: Source, name: str) -> Source:
@@ -118,32 +124,28 @@ def _ending_with(source: Source, name: str) -> Source:
     return Source(model)
 
 
-def _shows(part: _Part, runs: tuple[Run, Run], clock: Clock) -> bool:
-    """Whether the two sides give different values, each in the runtime in which the whole ran, of arrays alone."""
-    if not all(isinstance(value, np.ndarray) for value in part.feeds.values()):
+def _shows(comparison: Comparison, sides: _Sides, feeds: Mapping[str, Any]) -> bool:
+    """Whether two sides give different values, each in the runtime in which the whole ran, of arrays alone."""
+    if not all(isinstance(value, np.ndarray) for value in feeds.values()):
         return False
-    try:
-        one, other = (
-            _given(model, run.runtime, part.feeds, clock) for model, run in zip(part.models, runs, strict=True)
-        )
-    except CannotRunError:
-        return False
-    widen = 1.0 if runs[0].runtime == runs[1].runtime else APART
-    names = [str(number) for number in range(len(one))]
-    found = compare_outputs(names, one, other, runtime="", widen=widen, by_tensor=True)
-    return any(item.verdict == "different" for item in found)
+    results = []
+    for side, run in zip(sides, (comparison.left, comparison.right), strict=True):
+        taken = {value.name for value in side.proto.graph.input}
+        given = {name: value for name, value in feeds.items() if name in taken}
+        try:
+            comparison.clock.check()
+            results.append(runtime_named(run.runtime).load(side).run(given, comparison.clock.left))
+        except CannotRunError:
+            return False
+    names = [str(number) for number in range(len(results[0]))]
+    widen = 1.0 if comparison.are_together else APART
+    return differ(compare_outputs(names, *results, runtime="", widen=widen, by_tensor=True))
 
 
-def _given(model: Source, runtime: str, feeds: Mapping[str, Any], clock: Clock) -> Sequence[Any]:
-    clock.check()
-    taken = {value.name for value in model.proto.graph.input}
-    return runtime_named(runtime).load(model).run({name: feeds[name] for name in feeds if name in taken}, clock.left)
-
-
-def _written(folder: Path, part: _Part) -> str:
+def _written(folder: Path, sides: _Sides, feeds: Mapping[str, Any]) -> str:
     folder.mkdir(parents=True, exist_ok=True)
-    for name, model in zip(FILES, part.models, strict=False):
+    for name, model in zip(FILES, sides, strict=False):
         onnx.save(infer_shapes(model.proto), folder / name)  # onnx's checker wants the shapes of outputs
-    taken = {value.name for model in part.models for value in model.proto.graph.input}
-    np.savez(folder / FILES[-1], **{name: value for name, value in part.feeds.items() if name in taken})
+    taken = {value.name for model in sides for value in model.proto.graph.input}
+    np.savez(folder / FILES[-1], **{name: value for name, value in feeds.items() if name in taken})
     return str(folder)

@@ -1,14 +1,15 @@
-"""Runs whole models, each in the first runtime that takes it, on inputs that the source accepts."""
+"""Runs of whole models, each in the first runtime that takes it, on inputs that the source accepts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, numpy_helper
+from onnx import numpy_helper
 
 from reducelower.verification.inputs.made import check_making, input_specs
 from reducelower.verification.running.clock import Clock
@@ -16,9 +17,111 @@ from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.runtimes import Session, runtime_named
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source, with_outputs
 from reducelower.verification.running.weights import held_array, is_held
-from reducelower.verification.whole.accepted import Accepted, Request, Run
+from reducelower.verification.whole.accepted import Accepted, Request
 
-__all__ = ["Request", "Run", "inner_values", "run_result", "run_source", "values_of"]
+__all__ = ["Request", "Run", "SourceRuns", "run_result", "run_source"]
+
+
+@dataclass
+class Run:
+    """A model in a runtime: the sets of inputs, and what it gave for each.
+
+    Attributes:
+        session: the loaded model; after its outputs it gives the inner values that are watched.
+        inside: the inner values that are watched, by name, on the first set of inputs.
+    """
+
+    source: Source
+    runtime: str
+    session: Session
+    cases: Sequence[dict[str, Any]] = ()
+    results: Sequence[list[Any]] = ()
+    inside: Mapping[str, Any] = field(default_factory=dict)
+
+    def given(self, at: int) -> dict[str, Any]:
+        """A set of inputs, without those that the model does not have."""
+        known = {value.name for value in self.source.proto.graph.input}
+        return {name: value for name, value in self.cases[at].items() if name in known}
+
+    def known(self, at: int) -> dict[str, Any]:
+        """The values that this run gave for a set of inputs, and these, by name."""
+        outputs = [value.name for value in self.source.proto.graph.output]
+        inside = self.inside if at == 0 else {}
+        return {**self.cases[at], **inside, **dict(zip(outputs, self.results[at], strict=True))}
+
+    def values(self, at: int, names: Collection[str], clock: Clock) -> dict[str, Any]:
+        """Values of the main graph by name, on a set of inputs; those that are not known yet come from another run.
+
+        Raises:
+            CannotRunError: the runtime does not give them.
+        """
+        graph, values = self.source.proto.graph, self.known(at)
+        inner = [name for node in graph.node for name in node.output if name in names and name not in values]
+        if inner:
+            clock.check()
+            shown = replace(self.source, proto=with_outputs(self.source.proto, inner))
+            results = runtime_named(self.runtime).load(shown).run(self.given(at), clock.left)
+            values |= dict(zip(inner, results, strict=True))
+        return constants(self.source, names) | _arrays({name: values[name] for name in names if name in values})
+
+
+def constants(source: Source, names: Collection[str]) -> dict[str, Any]:
+    """The initializers of these names."""
+    found: dict[str, Any] = {}
+    for tensor in source.proto.graph.initializer:
+        if tensor.name in names:
+            with suppress(Exception):  # data in another file, or an element type that numpy lacks
+                found[tensor.name] = held_array(tensor) if is_held(tensor) else numpy_helper.to_array(tensor)
+    return found
+
+
+def _arrays(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, with arrays in place of the numbers that numpy gives for rank 0."""
+    return {name: np.asarray(value) if isinstance(value, np.generic) else value for name, value in values.items()}
+
+
+class SourceRuns:
+    """Runs of the source, each done once."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._runs: dict[tuple[Sequence[str], int], tuple[Run | CannotRunError, list[str]]] = {}
+
+    def seen(self, names: Sequence[str], request: Request, clock: Clock, watched: Collection[str]) -> dict[str, Any]:
+        """Values of the main graph by name, on the first inputs that the source accepts, as far as they are known."""
+        graph = self._source.proto.graph
+        outputs = {value.name for value in graph.output}
+        inner = [name for node in graph.node for name in node.output if name in watched and name not in outputs]
+        found = constants(self._source, watched)
+        with suppress(CannotRunError):
+            run = self.run(names, request, clock, [], inner)
+            found |= run.known(0)
+            found |= run.values(0, watched, clock)
+        return _arrays(found)
+
+    def run(
+        self, names: Sequence[str], request: Request, clock: Clock, notes: list[str], watched: Sequence[str] = ()
+    ) -> Run:
+        """As `run_source`; with the inner values that are watched, if the first runtime gives them."""
+        key = names, id(request)
+        if key not in self._runs:
+            said: list[str] = []
+            found: Run | CannotRunError | None = None
+            if watched:
+                with suppress(CannotRunError):
+                    found = run_source(self._source, names[:1], request, clock, said, watched)
+            try:
+                found = found or run_source(self._source, names, request, clock, said)
+            except OutOfTimeError:
+                raise  # there may be time later
+            except CannotRunError as error:
+                found = copy(error)  # without its traceback
+            self._runs[key] = found, said
+        run, said = self._runs[key]
+        if isinstance(run, CannotRunError):
+            raise copy(run)
+        notes += said
+        return run
 
 
 def run_source(
@@ -36,30 +139,21 @@ def run_source(
     Raises:
         CannotRunError: no runtime takes it.
     """
-    shown = source
-    if watched:
-        proto = with_outputs(source.proto, watched, after_outputs=True)
-        shown = replace(source, proto=proto)
     specs, skipped = input_specs(source.proto)
     left_out = [reason for name, reason in skipped.items() if name not in request.given]
     if left_out:
         raise CannotRunError("; ".join(left_out))
     check_making([spec for spec in specs if spec.name not in request.given], request.dims)
-    reasons: list[str] = []
-    for name in names:
-        clock.check()
-        try:
-            run = Run(name, runtime_named(name).load(shown), inside=dict.fromkeys(watched))
-            Accepted(run, source.proto, specs, request, clock, notes).find()
-        except TooLargeError:
-            raise  # another runtime takes no less
-        except CannotRunError as error:
-            reasons.append(error.reason)
-            continue
-        if reasons:
-            notes.append(f"The source model was run with the {name} evaluator: {reasons[-1]}.")
-        return run
-    raise (OutOfTimeError if clock.over else CannotRunError)("; ".join(reasons))
+    shown = replace(source, proto=with_outputs(source.proto, watched, after_outputs=True)) if watched else source
+
+    def taken(name: str) -> Run:
+        accepted = Accepted(runtime_named(name).load(shown), source.proto, request, clock, notes)
+        accepted.find(specs)
+        inside = dict(zip(watched, accepted.inside, strict=True))
+        return Run(source, name, accepted.session, accepted.cases, accepted.results, inside)
+
+    # Where there is no memory for a run, another runtime takes no less.
+    return _first(names, taken, clock, lambda _, error: isinstance(error, TooLargeError), "source", notes)
 
 
 def run_result(source: Source, names: Sequence[str], before: Run, clock: Clock, notes: list[str]) -> Run:
@@ -72,64 +166,52 @@ def run_result(source: Source, names: Sequence[str], before: Run, clock: Clock, 
         CannotRunError: none takes it, or the budget does not last for one set of inputs; ``unsupported`` if that says
             nothing against the model.
     """
+
+    def taken(name: str) -> Run:
+        run = Run(source, name, runtime_named(name).load(source), before.cases)
+        results: list[list[Any]] = []
+        for at in range(len(before.cases)):
+            try:
+                clock.check()
+                results.append(run.session.run(run.given(at), clock.left))
+            except OutOfTimeError:
+                if not results:
+                    raise
+                notes.append(clock.allowed(len(results)))
+                break
+        run.cases, run.results = before.cases[: len(results)], results
+        return run
+
+    def is_final(name: str, error: CannotRunError) -> bool:
+        # A runtime that runs the source and finds the result wrong is right, and no other runtime is asked.
+        return not error.unsupported and before.runtime == name and not clock.over
+
+    told: list[str] = []
+    run = _first(names, taken, clock, is_final, "converted", told)
+    notes += told if before.runtime != run.runtime else []
+    return run
+
+
+def _first(
+    names: Sequence[str],
+    taken: Callable[[str], Run],
+    clock: Clock,
+    is_final: Callable[[str, CannotRunError], bool],
+    side: str,
+    notes: list[str],
+) -> Run:
+    """The run in the first of the runtimes that takes a model, unless the error of another one is final."""
     reasons: list[str] = []
-    accepted = {value.name for value in source.proto.graph.input}
     for name in names:
         clock.check()
         try:
-            run = Run(name, runtime_named(name).load(source))
-            feeds = [{key: value for key, value in case.items() if key in accepted} for case in before.cases]
-            run.results += _results(run.session, feeds, clock)
-            run.cases += before.cases[: len(run.results)]
+            run = taken(name)
         except CannotRunError as error:
-            # A runtime that runs the source and finds the result wrong is right, and no other runtime is asked.
-            if not error.unsupported and before.runtime == name and not clock.over:
+            if is_final(name, error):
                 raise
             reasons.append(error.reason)
             continue
-        if reasons and before.runtime != name:
-            notes.append(f"The converted model was run with the {name} evaluator: {reasons[-1]}.")
-        if len(run.cases) < len(before.cases):
-            notes.append(clock.allowed(len(run.cases)))
+        if reasons:
+            notes.append(f"The {side} model was run with the {name} evaluator: {reasons[-1]}.")
         return run
-    raise CannotRunError("; ".join(reasons), unsupported=True)
-
-
-def _results(session: Session, cases: Sequence[Mapping[str, Any]], clock: Clock) -> list[list[Any]]:
-    """The results for each set of inputs, or for as many as the budget allows, at least one."""
-    results: list[list[Any]] = []
-    for feeds in cases:
-        try:
-            clock.check()
-            results.append(session.run(feeds, clock.left))
-        except OutOfTimeError:
-            if not results:
-                raise
-            break
-    return results
-
-
-def inner_values(source: Source, run: Run, at: int, names: Sequence[str], clock: Clock) -> dict[str, Any]:
-    """Inner values of a model by name, on one of the sets of inputs of a run, in the same runtime."""
-    clock.check()
-    accepted = {value.name for value in source.proto.graph.input}
-    shown = replace(source, proto=with_outputs(source.proto, names))
-    feeds = {name: value for name, value in run.cases[at].items() if name in accepted}
-    results = runtime_named(run.runtime).load(shown).run(feeds, clock.left) if names else []
-    return dict(zip(names, results, strict=True))
-
-
-def values_of(
-    before: ModelProto, seen: Callable[[Sequence[str]], Mapping[str, Any]], names: Collection[str]
-) -> dict[str, Any]:
-    """Values of the main graph by name: initializers as they are, other values from a run of the source."""
-    held = {tensor.name: tensor for tensor in before.graph.initializer if tensor.name in names}
-    produced = [name for node in before.graph.node for name in node.output if name in names]
-    # numpy gives numbers of rank 0 where arrays are meant
-    values = {
-        name: np.asarray(value) if isinstance(value, np.generic) else value for name, value in seen(produced).items()
-    }
-    for name, tensor in held.items():
-        with suppress(Exception):  # data in another file, or an element type that numpy lacks
-            values.setdefault(name, held_array(tensor) if is_held(tensor) else numpy_helper.to_array(tensor))
-    return values
+    raise (OutOfTimeError if clock.over else CannotRunError)("; ".join(reasons), unsupported=True)

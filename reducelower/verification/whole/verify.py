@@ -22,19 +22,18 @@ from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import Plan
 from reducelower.verification.checking.cache import Cache
 from reducelower.verification.checking.checker import Checker
-from reducelower.verification.checking.sites import Regions, verify_regions
+from reducelower.verification.checking.sites import verify_regions
 from reducelower.verification.inputs.testdata import TestDataSet, check_given
-from reducelower.verification.judging.compare import worst_of
-from reducelower.verification.result import Verdict, Verification
+from reducelower.verification.result import Verification
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import DEFAULT_MEMORY, conditions, under
 from reducelower.verification.running.providers import provider_named, require_onnxruntime
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import Source
-from reducelower.verification.whole.comparison import Comparison, differ
-from reducelower.verification.whole.in_runtime import SourceRuns, interface_mismatch, names_of, verify_in
-from reducelower.verification.whole.kept import keep_region
-from reducelower.verification.whole.runs import Request, values_of
+from reducelower.verification.whole.comparison import Account, Comparison, interface_mismatch, runtimes_for
+from reducelower.verification.whole.explanations import explain
+from reducelower.verification.whole.kept import keep_region, note_first
+from reducelower.verification.whole.runs import Request, SourceRuns
 
 __all__ = ["compare_models", "verify"]
 
@@ -176,40 +175,43 @@ def compare_models(
     result = source if is_of_one else result.inlined()
     ordered = _in_order(source, result)
     left, right = ordered.proto, result.proto
-    data_sets, notes = _without_released(data_sets, left, right)
+    released = _released(left, right)
+    given = sorted(released & {name for data in data_sets for name in data.inputs})
+    notes = [f"{name!r} is a constant of the converted model, and was left at its value." for name in given]
     if ordered is not source:
         source = ordered
         notes.append("The source leaves open in which order TopK gives what it finds, and was run with that in order.")
-    left_runs, clock, regions = SourceRuns(source), Clock(budget), None
     chosen = provider_named(provider) if provider else conditions().provider
     is_nonempty = assume_nonempty or (plan is not None and plan.assumes_nonempty)
     if is_nonempty:
         notes.append("No inputs without elements were fed, since it is assumed that no dimension is 0.")
+    account = Account(notes=notes)
+    if mismatch := interface_mismatch(left, right):
+        account.fail(mismatch)
+        return account.verification()
+    runs, clock, folder = SourceRuns(source), Clock(budget), None if keep_failing is None else Path(keep_failing)
     with under(provider=chosen, memory=memory, feeds_empty=not is_nonempty):
-        requests = [Request(dict(data.inputs), seed, dict(dims)) for data in data_sets]
-        if not interface_mismatch(left, right):
-            where = names_of(runtimes[0], is_of_one=is_of_one)[0]
-            seen = partial(left_runs.seen, where, requests[0], clock)
-            kept = Cache() if cache is None else Cache(Path(cache))
-            checker = Checker(seed, tolerances, clock.part(_FOR_REGIONS), partial(values_of, left, seen), cache=kept)
-            regions = verify_regions(left, right, plan, checker=checker)
-        found: list[list[Verification]] = []
-        folder = None if keep_failing is None else Path(keep_failing)
+        inputs = [{name: data.inputs[name] for name in data.inputs if name not in released} for data in data_sets]
+        requests = [Request(each, seed, dict(dims)) for each in inputs]
+        seen = partial(runs.seen, runtimes_for(runtimes[0], is_of_one=is_of_one)[0], requests[0], clock)
+        kept = Cache() if cache is None else Cache(Path(cache))
+        checker = Checker(seed, tolerances, clock.part(_FOR_REGIONS), seen, cache=kept)
+        regions = verify_regions(left, right, plan, checker=checker)
         for data, request in zip(data_sets, requests, strict=True):
-            found.append([])
+            counts = [0]
             for name in runtimes:
-                remaining = Clock(budget, clock.left)
-                comparison = Comparison(
-                    source, result, name, request, data.outputs, tolerances, remaining, regions, folder
-                )
-                found[-1].append(verify_in(comparison, left_runs))
-                if found[-1][-1].kept:
-                    folder = None  # which has what shows the first difference
-        whole = _combined([item for each in found for item in each], regions)
-        if folder is not None and whole.verdict == "different" and regions is not None:
-            whole = replace(whole, kept=keep_region(folder, regions, checker))
-    cases = sum(max((item.cases for item in each), default=0) for each in found)
-    return replace(whole, outputs=tuple(worst_of(whole.outputs)), cases=cases, notes=(*whole.notes, *notes))
+                shared = (request, data.outputs, tolerances, Clock(budget, clock.left), regions, account)
+                comparison = Comparison(source, result, name, *shared)
+                if comparison.run(runs):
+                    explain(comparison)
+                    note_first(comparison, folder)
+                    comparison.note()
+                    counts.append(len(comparison.right.cases))
+            account.cases += max(counts)
+        found = account.verification(regions)
+        if folder is not None and not found.kept and found.verdict == "different":
+            found = replace(found, kept=keep_region(folder, regions, checker))
+    return found
 
 
 def _in_order(source: Source, result: Source) -> Source:
@@ -230,56 +232,11 @@ def _is_unordered(node: NodeProto) -> bool:
     return stated is not None and not stated.i  # which is 0, too, where a call of the function says it
 
 
-def _without_released(
-    data_sets: Sequence[TestDataSet], before: ModelProto, after: ModelProto
-) -> tuple[Sequence[TestDataSet], list[str]]:
-    """The data sets without values for constants that are no longer inputs, and a note for each of these.
+def _released(before: ModelProto, after: ModelProto) -> set[str]:
+    """The constants that were inputs: in a model of IR version 3, every initializer has to be one.
 
-    In a model of IR version 3 every initializer must be an input. From IR version 4 on, callers could override it, so
-    it is an input no more.
+    From IR version 4 on, callers could override it, so it is an input no more.
     """
     if before.ir_version >= DEFAULTS_SINCE:
-        return data_sets, []
-    released = {tensor.name for tensor in before.graph.initializer} - {value.name for value in after.graph.input}
-    given = sorted(released & {name for data in data_sets for name in data.inputs})
-    kept = [
-        replace(data, inputs={name: value for name, value in data.inputs.items() if name not in released})
-        for data in data_sets
-    ]
-    return kept, [f"{name!r} is a constant of the converted model, and was left at its value." for name in given]
-
-
-def _combined(found: Sequence[Verification], regions: Regions | None) -> Verification:
-    """One verdict from the whole models in each runtime, and from their regions if they could be aligned."""
-    sites = () if regions is None else regions.findings
-    outputs = tuple(output for item in found for output in item.outputs)
-    unseen = dict.fromkeys(note for item in found for note in item.unseen)
-    if regions is not None and regions.unseen:
-        unseen[regions.unseen] = None
-    unseen |= dict.fromkeys(f"{site.place}: {site.reason}" for site in sites if site.status == "not run")
-    ran = bool(found) and all(item.ran for item in found)
-    verdict: Verdict = "equivalent"
-    if unseen or not ran or any(item.verdict == "not shown" for item in found):
-        verdict = "not shown"
-    if differ(outputs) or any(_cannot_be_same(item) for item in found) or not all(site.ok for site in sites):
-        verdict = "different"
-    return Verification(
-        verdict,
-        ran,
-        ", ".join(dict.fromkeys(item.runtime for item in found if item.runtime)),
-        outputs,
-        "; ".join(dict.fromkeys(item.reason for item in found if item.reason)),
-        tuple(dict.fromkeys(note for item in found for note in item.notes)),
-        sites,
-        max((item.cases for item in found), default=0),
-        tuple(unseen),
-        tuple(dict.fromkeys(name for item in found for name in item.departs)),
-        departed=tuple(dict.fromkeys(text for item in found for text in item.departed)),
-        first=next((item.first for item in found if item.first is not None), None),
-        kept=next((item.kept for item in found if item.kept), ""),
-    )
-
-
-def _cannot_be_same(item: Verification) -> bool:
-    """Whether the models have different inputs or outputs, or the second does not run."""
-    return item.verdict == "different" and not item.ran
+        return set()
+    return {tensor.name for tensor in before.graph.initializer} - {value.name for value in after.graph.input}

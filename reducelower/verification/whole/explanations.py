@@ -1,0 +1,265 @@
+"""Why the outputs of two whole models may differ although the models are the same; asked in order until none does.
+
+If both sides of every region give the same for what the source computes there, the difference of the outputs is
+rounding that the models amplify, since everything between the regions is the same by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeGuard
+
+import numpy as np
+from onnx import ModelProto, NodeProto
+
+from reducelower.model.graph import inner_path, read_by, subgraphs, walk
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.text import counted
+from reducelower.numerics.tolerance import EXACT, Tolerance
+from reducelower.verification.checking.alike import nodes_of
+from reducelower.verification.checking.checker import Checker
+from reducelower.verification.checking.sites import Regions
+from reducelower.verification.findings import SiteVerification
+from reducelower.verification.judging.compare import compare_outputs
+from reducelower.verification.operators import RANDOM
+from reducelower.verification.regions.claims import Alignment, Claim
+from reducelower.verification.regions.cut import cut
+from reducelower.verification.regions.numbering import content
+from reducelower.verification.regions.pairs import Pair
+from reducelower.verification.running.memory import TooLargeError
+from reducelower.verification.running.reference_gaps import no_evidence, wrong_in_reference
+from reducelower.verification.running.source import CannotRunError
+from reducelower.verification.whole.comparison import Comparison
+from reducelower.verification.whole.runs import Run, run_result
+
+__all__ = ["explain"]
+
+
+def explain(comparison: Comparison) -> None:
+    """Accept the differences that are explained, and withdraw those that show nothing."""
+    for explanation in (_drawn, _range, _regions, _evaluator, _rounding, _time):
+        if comparison.differing:
+            explanation(comparison)
+
+
+def _drawn(comparison: Comparison) -> None:
+    """Withdraw outputs that depend on what random operators draw, which differs from run to run."""
+    names: set[str] = set()
+    kinds: set[str] = set()
+    for node in comparison.before.proto.graph.node:
+        drawing = {inner.op_type for inner in walk([node]) if _draws(inner)}
+        if drawing or (names and not names.isdisjoint(read_by(node))):
+            names.update(name for name in node.output if name)
+            kinds |= drawing
+    reason = f"the source gives different values each time it is run ({', '.join(sorted(kinds))})"
+    comparison.settle("not compared", reason, lambda item: item.name in names and item.shape_before == item.shape_after)
+
+
+def _draws(node: NodeProto) -> bool:
+    """Whether an operator draws random numbers; Dropout does so in training."""
+    is_random = node.op_type in RANDOM and node.domain in DEFAULT_DOMAINS
+    return is_random and (node.op_type != "Dropout" or any(node.input[2:]))
+
+
+def _range(comparison: Comparison) -> None:
+    """Accept outputs that lose or gain range, where a region was asked to lose it or is better than the source."""
+    sites = () if comparison.regions is None else comparison.regions.findings
+    if any(site.status == "loses range" and site.is_chosen for site in sites):
+        comparison.settle("equal", "loses range", lambda item: item.loses_range)
+    if any(site.status == "improved" for site in sites):
+        comparison.settle("equal", "right where the source is not", lambda item: item.gains_range)
+
+
+def _regions(comparison: Comparison) -> None:
+    """Accept differences that are only in the last digits, or that the regions explain.
+
+    Regions explain a difference if both sides of each give the same on what the source computes there, or differ only
+    because the runtime diverges from the specification.
+    """
+    regions, names = comparison.regions, comparison.output_names
+    if regions is None or not regions.hold or comparison.before is comparison.after:
+        return
+    if comparison.right.runtime not in ("onnxruntime", "reference"):
+        return
+    if not comparison.tolerances and not _far_apart(names, comparison.left, comparison.right, _OF_A_FEW_SUMS):
+        comparison.settle("equal")
+        return
+    try:
+        findings = _at_borders(comparison, regions.alignment)
+    except CannotRunError as error:
+        comparison.settle("not compared", f"it could not be seen what its parts were given: {error.reason}")
+        return
+    models = comparison.before.proto, comparison.after.proto
+    if not all(finding.ok for finding in findings) or len(set(map(_defaults, models))) > 1:
+        return
+    if _far_apart(names, comparison.left, comparison.right):
+        _side_with_evaluator(comparison)
+    unseen = [finding for finding in findings if finding.status == "not run"]
+    if unseen:
+        comparison.settle("not compared", f"{unseen[0].place}: {unseen[0].reason}")
+    departed = [f"{finding.place}: {finding.reason}" for finding in findings if finding.status == "departs"]
+    if departed and comparison.differing:
+        comparison.account.departed += departed
+        comparison.account.departs += [item.name for item in comparison.differing]
+    else:
+        comparison.account.notes += [
+            f"Output {item.name!r} differs by up to {item.max_absolute:.3g}; each rewritten part gives the same of "
+            "what it was given there, so that is rounding which the model amplifies."
+            for item in comparison.differing
+        ]
+    comparison.settle("equal")
+
+
+def _side_with_evaluator(comparison: Comparison) -> None:
+    """Accept the outputs for which the evaluator gives, for the source, what the runtime gives for the result."""
+    if wrong_in_reference(comparison.before.proto):
+        return
+    try:
+        evaluated = run_result(comparison.before, ("reference",), comparison.left, comparison.clock, [])
+    except CannotRunError:
+        return
+    names = comparison.output_names
+    sided = _far_apart(names, evaluated, comparison.left) - _far_apart(names, evaluated, comparison.right)
+    agreed = [item for item in comparison.differing if item.name in sided]
+    comparison.settle("equal", is_meant=lambda item: item.name in sided)
+    comparison.account.departs += [item.name for item in agreed]
+    if agreed:
+        first = agreed[0]
+        likewise = f" ({counted(len(agreed) - 1, 'more output')} likewise)" if len(agreed) > 1 else ""
+        how = "in shape" if first.shape_before != first.shape_after else f"by up to {first.max_absolute:.3g}"
+        comparison.account.departed.append(
+            f"onnxruntime diverges from the specification on output {first.name!r} of the source {how}; "
+            f"onnx.reference agrees with the converted model{likewise}"
+        )
+
+
+def _defaults(model: ModelProto) -> frozenset[object]:
+    """The values of inputs that a caller may override; the regions are fed others."""
+    inputs = {value.name for value in model.graph.input}
+    return frozenset((item.name, content(item)) for item in model.graph.initializer if item.name in inputs)
+
+
+def _at_borders(comparison: Comparison, alignment: Alignment) -> list[SiteVerification]:
+    """What the regions of the main graph give on what they are given in the runs that differ, like regions together.
+
+    Regions that differ in sizes alone are like, since only what they are given is fed. Their inputs are captured for
+    as many regions at once as memory allows.
+    """
+    clock = comparison.clock
+    groups: dict[object, list[Pair]] = {}
+    for claim in _in_main_graph(alignment):
+        clock.check()
+        pair = cut(claim)
+        groups.setdefault(pair.key, []).append(pair)
+    cases = comparison.differing_cases()
+    checker = Checker(comparison.request.seed, comparison.tolerances, clock)
+
+    def settled(groups: Sequence[Sequence[Pair]]) -> list[SiteVerification]:
+        inputs = {item.name for pairs in groups for pair in pairs for item in pair.inputs}
+        try:
+            captured = [comparison.left.values(at, inputs, clock) for at in cases]
+        except TooLargeError:
+            if len(groups) < 2:
+                raise
+            half = len(groups) // 2
+            return settled(groups[:half]) + settled(groups[half:])
+        findings = []
+        for pairs in groups:
+            samples = [_inputs_of(pair, values, pairs[0]) for pair in pairs for values in captured]
+            finding = checker.settle(pairs[0], samples, only_samples=True)
+            findings.append(replace(finding, nodes=nodes_of(pair.claim for pair in pairs)))
+        return findings
+
+    return settled(list(groups.values()))
+
+
+def _inputs_of(pair: Pair, values: Mapping[str, Any], first: Pair) -> dict[str, Any]:
+    """The inputs of a region, by the names that they have in the first region of its group."""
+    names = zip(first.inputs, pair.inputs, strict=True)
+    try:
+        return {item.name: values[own.name] for item, own in names}
+    except KeyError as missing:
+        raise CannotRunError(f"{missing} is none of the values of the first model") from None
+
+
+def _in_main_graph(alignment: Alignment) -> Iterator[Claim]:
+    """The claims of the main graph without a proof; for claims inside nodes, that the nodes around them are equal."""
+    main = alignment.levels[0]
+    claims = [claim for claim in alignment.claims if claim.level is main]
+    yield from (claim for claim in claims if not claim.is_same)
+    inner = {claim.level.path for claim in alignment.claims} - {main.path}
+    claimed = {name for claim in claims for name, _ in claim.pairs}
+    by_number = {number: name for name, number in main.right.numbers.items()}
+    for at, node in enumerate(main.left.holder.node if inner else ()):
+        pairs = [(name, by_number.get(main.left.numbers[name], "")) for name in node.output if name]
+        is_open = all(right and left not in claimed for left, right in pairs)
+        if pairs and is_open and _holds(node, at, main.path, inner):
+            yield Claim(main, pairs)
+
+
+def _holds(node: NodeProto, at: int, path: str, inner: Collection[str]) -> bool:
+    """Whether one of some paths leads into a node."""
+    paths = [inner_path(path, node, at, name) for _, name, _ in subgraphs(node)]
+    return any(each == one or each.startswith(f"{one}/") for each in inner for one in paths)
+
+
+def _evaluator(comparison: Comparison) -> None:
+    """Withdraw differences that the reference evaluator may be wrong about."""
+    sides = [(comparison.left, comparison.before), (comparison.right, comparison.after)]
+    doubt = no_evidence((run.runtime, source.proto) for run, source in sides)
+    if doubt:
+        comparison.settle("not compared", doubt)
+
+
+def _rounding(comparison: Comparison) -> None:
+    """Withdraw differences that rounding may explain: in parts that were not run, or between two runtimes."""
+    reason = f"{comparison.left.runtime} and {comparison.right.runtime} may differ as much"
+    if comparison.are_together:
+        if not _are_open(comparison.regions):
+            return
+        reason = "rounding may explain as much, in parts that were not run"
+    far = _far_apart(comparison.output_names, comparison.left, comparison.right)
+    comparison.settle("not compared", reason, lambda item: item.name not in far)
+
+
+def _time(comparison: Comparison) -> None:
+    """Withdraw all differences if time ran out before it was clear what explains them."""
+    clock, regions = comparison.clock, comparison.regions
+    # Without a plan, parts that were not reached may differ as well.
+    is_cut_short = _are_open(regions) and bool(regions.unseen) and any(claim.site for claim in regions.alignment.claims)
+    if clock.over or is_cut_short:
+        ended = f"the budget of {clock.budget:g} s ended before it was clear what explains the difference"
+        comparison.settle("not compared", f"{ended}; raise --verify-budget")
+
+
+def _are_open(regions: Regions | None) -> TypeGuard[Regions]:
+    """Whether some regions were not run, and no other one differs."""
+    return regions is not None and not regions.hold and all(item.ok for item in regions.findings)
+
+
+_FLOATS = ("double", "float", "float16", "bfloat16")
+
+# Two runtimes may differ by this share of the largest value of a tensor, also in double: in some, operators such as
+# Attention compute in single precision inside.
+_OF_TWO_RUNTIMES = dict.fromkeys(_FLOATS, Tolerance(relative=1e-5))
+
+# A few sums may be off by this many last digits of the largest value of a tensor. Floats of 16 bits do not count: a few
+# of their last digits are a percent.
+_OF_A_FEW_SUMS = {
+    **dict.fromkeys(_FLOATS, EXACT),
+    "double": Tolerance(relative=8 * float(np.finfo(np.float64).eps)),
+    "float": Tolerance(relative=8 * float(np.finfo(np.float32).eps)),
+}
+
+
+def _far_apart(
+    names: Sequence[str], left: Run, right: Run, near: Mapping[str, Tolerance] = _OF_TWO_RUNTIMES
+) -> set[str]:
+    """The outputs, or parts of them, of which two runs give values on some inputs that are not near each other."""
+    return {
+        item.name
+        for before, after in zip(left.results, right.results, strict=False)
+        for item in compare_outputs(names, before, after, runtime="", tolerances=near, by_tensor=True)
+        if item.verdict == "different"
+    }
