@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper
 
-from reducelower.conformance.case import Array, Case
+from reducelower.conformance.case import Case
 from reducelower.conformance.judging import Verdict
 from reducelower.model.graph import read_from_outside
+from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.runtimes.facts import When
 

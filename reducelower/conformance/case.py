@@ -1,27 +1,31 @@
-"""A conformance case: one small model, its inputs, the expected outputs, and the features of its node."""
+"""A conformance case: one small model, its inputs, the expected outputs, and the features of its node.
+
+The models of the suite have one node. They are valid at their opset version, with static shapes.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.errors import RefusedError
 from reducelower.legalization.run import ground_of
+from reducelower.legalization.versions import ir_version_of_opset
 from reducelower.model.document import Document
+from reducelower.model.numbers import Array
+from reducelower.model.schemas import schema
 from reducelower.options import Settings, Target
 from reducelower.runtimes.features import Features
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.node import NodeScope
 
-__all__ = ["Array", "Case", "CaseFeatures"]
-
-Array = npt.NDArray[Any]
+__all__ = ["Case", "CaseFeatures", "make_case", "takes"]
 
 
 @dataclass(frozen=True)
@@ -77,3 +81,51 @@ class CaseFeatures:
             value = None
         setattr(self, name, value)
         return value
+
+
+def takes(operator: str, opset: int, element_type: str) -> bool:
+    """Whether an operator takes an element type as its first input at an opset version that has it."""
+    definition = schema(operator, opset)
+    assert definition is not None
+    return f"tensor({element_type})" in definition.inputs[0].types
+
+
+def make_case(
+    name: str,
+    nodes: Sequence[NodeProto],
+    opset: int,
+    inputs: Mapping[str, Array],
+    expected: Sequence[Array],
+    *,
+    initializers: Mapping[str, Array] | None = None,
+    output_ranks: Sequence[int] | None = None,
+    tag: str = "",
+) -> Case:
+    """A case for the last node; a Constant node that it reads may come first.
+
+    The name is unique for operator and opset version. Pass `output_ranks` if the outputs' sizes are known only at run
+    time.
+    """
+    node = nodes[-1]
+    outputs = []
+    for at, (output, value) in enumerate(zip(node.output, expected, strict=True)):
+        shape = list(value.shape) if output_ranks is None else [None] * output_ranks[at]
+        outputs.append(helper.make_tensor_value_info(output, _type(value), shape))
+    graph = helper.make_graph(
+        list(nodes),
+        "probe",
+        [helper.make_tensor_value_info(name, _type(value), value.shape) for name, value in inputs.items()],
+        outputs,
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in (initializers or {}).items()],
+    )
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version_of_opset(opset)
+    )
+    model.producer_name = "reducelower"
+    data = model.SerializeToString(deterministic=True)
+    full_name = f"{node.op_type}-{opset} {name}"
+    return Case(full_name, node.op_type, opset, data, dict(inputs), tuple(expected), tag)
+
+
+def _type(value: Array) -> TensorProto.DataType:
+    return helper.np_dtype_to_tensor_dtype(value.dtype)

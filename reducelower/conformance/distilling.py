@@ -12,8 +12,7 @@ from typing import cast
 from reducelower.conformance.case import Case
 from reducelower.conformance.conditions import holds
 from reducelower.conformance.learning import learn
-from reducelower.conformance.results import Result
-from reducelower.conformance.running import Probed
+from reducelower.conformance.running import Probed, Result
 from reducelower.conformance.sentences import overflow_sentence, sentence
 from reducelower.conformance.whole_models import OF_MODEL
 from reducelower.model.schemas import REDUCTIONS

@@ -10,8 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from reducelower.conformance.case import Array, Case
+from reducelower.conformance.case import Case
 from reducelower.conformance.process import Answer
+from reducelower.model.numbers import Array
 
 __all__ = ["Verdict", "Word", "judge", "judge_whole"]
 
@@ -86,7 +87,7 @@ def _compare(actual: Array, expected: Array, allowed: Callable[[Array], Array]) 
     if not close.all():
         finite = np.isfinite(expected) if expected.dtype.kind == "f" else np.ones(expected.shape, bool)
         broken = ~np.isfinite(actual) if actual.dtype.kind == "f" else np.zeros(actual.shape, bool)
-        at = tuple(int(index[0]) for index in np.nonzero(~close)) if expected.ndim else ()
+        at = tuple(int(index[0]) for index in np.nonzero(np.logical_not(close))) if expected.ndim else ()
         place = f" at {list(at)}" if at else ""
         text = f"{_number(actual[at])}{place}, expected {_number(expected[at])}"
         return Verdict("wrong", "overflow" if (broken & finite).any() else "values", text)
@@ -101,7 +102,7 @@ def _close(actual: Array, expected: Array, allowed: Callable[[Array], Array]) ->
     with np.errstate(all="ignore"):
         error = allowed(expected)  # nothing but equality is asked for where it is zero: doubles round large integers
         distance = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
-        near = (distance <= error) & (error > 0) & np.isfinite(expected)
+        near = (distance <= error) & np.greater(error, 0) & np.isfinite(expected)
         return np.asarray(near | (actual == expected) | (np.isnan(actual) & np.isnan(expected)))
 
 

@@ -12,8 +12,7 @@ from reducelower.conformance.case import Case, CaseFeatures
 from reducelower.conformance.conditions import FEATURES, allows, common
 from reducelower.conformance.judging import Verdict
 from reducelower.conformance.process import Worker
-from reducelower.conformance.results import Result
-from reducelower.conformance.running import AS_USUAL, How, Probed, probe
+from reducelower.conformance.running import AS_USUAL, How, Probed, Result, probe
 from reducelower.errors import ConversionError
 from reducelower.options import Target
 from reducelower.plan import Site

@@ -13,7 +13,7 @@ from typing import Any
 from reducelower.conformance.bisection import Part
 from reducelower.conformance.case import CaseFeatures
 from reducelower.conformance.conditions import Conditions, common, holds
-from reducelower.conformance.results import Result
+from reducelower.conformance.running import Result
 from reducelower.conformance.sentences import sentence
 from reducelower.model.schemas import DEFAULT_DOMAINS, since_version, versions
 from reducelower.runtimes.facts import Evidence, Fact, When

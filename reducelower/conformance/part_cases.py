@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, ValueInfoProto, helper
 
-from reducelower.conformance.building import element_type_of, make_case, takes
-from reducelower.conformance.case import Array, Case
+from reducelower.conformance.case import Case, make_case, takes
+from reducelower.model.numbers import Array
 from reducelower.model.schemas import parse_element_type, schema
+from reducelower.numerics.measure import element_type_of
 
 __all__ = ["PARTS", "part_cases"]
 

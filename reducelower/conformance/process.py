@@ -14,8 +14,8 @@ from onnx import helper
 
 from reducelower.child import Child
 from reducelower.conformance import worker
-from reducelower.conformance.case import Array
 from reducelower.conformance.runtimes import RUNTIMES
+from reducelower.model.numbers import Array
 
 __all__ = ["Answer", "Subject", "UnusableError", "Worker"]
 

@@ -17,9 +17,10 @@ from typing import Any, Literal
 import numpy as np
 from onnx import helper, numpy_helper
 
-from reducelower.conformance.building import element_type_of, make_case, takes
-from reducelower.conformance.case import Array, Case
+from reducelower.conformance.case import Case, make_case, takes
+from reducelower.model.numbers import Array
 from reducelower.model.schemas import parse_element_type, schema
+from reducelower.numerics.measure import element_type_of, lowest_and_highest
 from reducelower.numerics.truth import Specimen, reduce_floats, reduce_integers
 
 __all__ = ["NEGATIVE_FROM", "Depth", "reduce_cases"]
@@ -145,8 +146,8 @@ def _expected(operator: str, data: Array, form: _Form) -> Array:
     values: list[object] = []
     for group in specimen.groups():
         if data.dtype.kind in "iub":
-            low, high = (0, 1) if data.dtype.kind == "b" else (np.iinfo(data.dtype).min, np.iinfo(data.dtype).max)
-            whole = reduce_integers(operator, [int(value) for value in group], int(low), int(high))
+            low, high = (0, 1) if data.dtype.kind == "b" else lowest_and_highest(data.dtype)
+            whole = reduce_integers(operator, [int(value) for value in group], low, high)
             assert whole is not None, f"{operator} of {group} is not defined"
             values.append(whole)
         else:

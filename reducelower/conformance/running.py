@@ -1,17 +1,41 @@
-"""Run cases in a worker process, and store each result at once."""
+"""Run cases in a worker process, and store each result at once, as a line of JSON, so that a probe can be resumed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from reducelower.conformance.case import Case
 from reducelower.conformance.judging import Verdict, judge
 from reducelower.conformance.process import Answer, Worker
-from reducelower.conformance.results import Result, read_results
 
-__all__ = ["AS_USUAL", "How", "Probed", "probe"]
+__all__ = ["AS_USUAL", "How", "Probed", "Result", "probe", "read_results"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(Verdict):
+    """The verdict on a case for one version of a runtime, and the tolerance used.
+
+    The digest is `Case.digest`.
+    """
+
+    case: str
+    digest: str
+    runtime: str
+    version: str
+    tolerance: float = 0.0
+
+    @classmethod
+    def of(cls, case: Case, runtime: str, version: str, verdict: Verdict, tolerance: float = 0.0) -> Result:
+        """The result of a case."""
+        identity = {"case": case.name, "digest": case.digest, "runtime": runtime, "version": version}
+        return cls(verdict.word, verdict.kind, verdict.detail, **identity, tolerance=tolerance)
+
+    def line(self) -> str:
+        """The result as a line of JSON."""
+        return json.dumps(asdict(self), ensure_ascii=False) + "\n"
 
 
 @dataclass(frozen=True)
@@ -93,3 +117,19 @@ def _kept(path: Path) -> list[Result]:
     data = path.read_bytes()
     path.write_bytes(data[: data.rfind(b"\n") + 1])
     return results
+
+
+def read_results(path: Path) -> Iterator[Result]:
+    """The results in a file; an incomplete last line is left out.
+
+    Raises:
+        ValueError: a whole line is not a result.
+    """
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith("\n"):
+                return
+            try:
+                yield Result(**json.loads(line))
+            except (TypeError, ValueError):
+                raise ValueError(f"{path}: line {number} is not a result of a probe") from None

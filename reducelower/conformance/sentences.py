@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from reducelower.conformance.conditions import Conditions
-from reducelower.conformance.results import Result
+from reducelower.conformance.running import Result
 from reducelower.lines import enumerated
 from reducelower.runtimes.facts import When
 

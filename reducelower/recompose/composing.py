@@ -49,10 +49,10 @@ def compose(
     for form in forms:
         for end in form.ends:
             by_end.setdefault(end, []).append(form)
-    for last in reversed(graph.positions(by_end)):
-        if last in covered or last in blocked:
+    for last in reversed(range(len(graph.nodes))):
+        if last in covered or last in blocked or not graph.outputs[last]:
             continue
-        for place in _places(by_end[graph.op_types[last]], search, graph, last, scope.opset):
+        for place in _places(by_end.get(graph.op_types[last], ()), search, graph, last, scope.opset):
             region = place.region
             if not region.isdisjoint(removed) or not (place.form.is_reported or graph.is_inside(region, last)):
                 continue

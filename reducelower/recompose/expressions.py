@@ -7,7 +7,7 @@ operator's attributes.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import count
@@ -178,7 +178,9 @@ class Form:
     @cached_property
     def ends(self) -> frozenset[str]:
         """The operators whose node may compute the result."""
-        return frozenset(_ends(self.result))
+        ways = self.result.outlined if isinstance(self.result, AnyOf) else {self.result.outline}
+        parts = (part for outline, part in self.parts.items() if outline in ways)
+        return frozenset(part.op_type for part in parts if isinstance(part, Application))
 
     @cached_property
     def parts(self) -> Mapping[int, Expression]:
@@ -265,14 +267,6 @@ def _inside(expression: Expression) -> Sequence[Expression]:
     if isinstance(expression, Application):
         return expression.operands
     return expression.alternatives if isinstance(expression, AnyOf) else ()
-
-
-def _ends(expression: Expression) -> Iterator[str]:
-    if isinstance(expression, Application):
-        yield expression.op_type
-    elif isinstance(expression, AnyOf):
-        for way in expression.alternatives:
-            yield from _ends(way)
 
 
 def is_near(number: float, goal: float, kind: np.dtype[np.generic]) -> bool:

@@ -103,10 +103,6 @@ class Surroundings:
         sizes = self._scope.known(name).shape
         return sizes is not None and None not in sizes and sizes == self._scope.known(other).shape
 
-    def positions(self, op_types: Collection[str]) -> list[int]:
-        """Positions of the nodes of some operators that yield something."""
-        return [index for index, op_type in enumerate(self.op_types) if op_type in op_types and self.outputs[index]]
-
     @property
     def holding(self) -> Iterable[int]:
         """Positions of the nodes that may have subgraphs."""

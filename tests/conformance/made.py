@@ -11,8 +11,7 @@ from reducelower.conformance.case import Case
 from reducelower.conformance.distilling import Distilled, distil
 from reducelower.conformance.judging import Verdict
 from reducelower.conformance.process import Subject
-from reducelower.conformance.results import Result
-from reducelower.conformance.running import Probed
+from reducelower.conformance.running import Probed, Result
 from reducelower.conformance.suite import suite
 
 DAY = date(2026, 11, 1)

@@ -11,9 +11,10 @@ from onnx import ModelProto, load_model_from_string, numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
 from reducelower import check
-from reducelower.conformance.case import Array, Case
+from reducelower.conformance.case import Case
 from reducelower.conformance.judging import Verdict, judge
 from reducelower.conformance.process import Answer
+from reducelower.model.numbers import Array
 from reducelower.options import Target
 from reducelower.runtimes import Runtime
 

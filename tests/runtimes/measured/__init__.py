@@ -13,7 +13,7 @@ import gzip
 from pathlib import Path
 
 from reducelower.conformance.case import Case
-from reducelower.conformance.results import read_results
+from reducelower.conformance.running import read_results
 from reducelower.conformance.suite import suite
 
 __all__ = ["RUNTIMES", "failures", "write"]
