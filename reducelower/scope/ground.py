@@ -79,7 +79,9 @@ class GraphView(Graph):
     def __init__(self, ground: Ground, opset: int, key: GraphKey) -> None:
         """Take the shared state of the run, the opset version that nodes are written for, and the key."""
         source = ground.source.graph(key)
-        super().__init__(source.holder, source.around, source.node, source.imports, ground.source, key)
+        # The enclosing graph may have been replaced by that of the run since.
+        around = ground.source.graph(key[:-2]) if key else None
+        super().__init__(source.holder, around, source.node, source.imports, ground.source, key)
         ground.source.put(self)
         self.ground = ground
         self.opset = opset

@@ -13,9 +13,10 @@ from onnx.numpy_helper import from_array
 
 from reducelower.arguments import LARGEST_RANK
 from reducelower.model.value_info import StatedType
+from reducelower.types.arithmetic import is_symbolic
 from reducelower.types.borders import Source, in_common, is_followed, source_outside, sources_inside
 from reducelower.types.call import Call
-from reducelower.types.contents import evaluated, has_rule, is_symbolic, tensor
+from reducelower.types.contents import evaluated, has_rule, tensor
 from reducelower.types.element_types import element_type_by_readers, element_type_of_output
 from reducelower.types.graphs import Constant, Graph
 from reducelower.types.known import COUNTING, LONGEST, UNKNOWN, Question, Shape
@@ -133,7 +134,9 @@ class Answers:
         stated, made, place = value.stated.sizes, value.made, value.place
         shape: Shape | None = self._followed("shape", value)
         if shape is None and made is not None:
-            shape = made.by(shape_rule(made, place)) or self._inferred(made, place).shape
+            shape = made.by(shape_rule(made, place))
+            if shape is None:
+                shape = self._inferred(made, place).shape
             if shape is None and (rank := self._rank_of_output(made, place)) is not None:
                 shape = (None,) * rank
         if stated is None or (shape is not None and None not in shape):
@@ -166,12 +169,13 @@ class Answers:
         contents = self.answer("contents", value)
         if contents is None or is_symbolic(contents):
             return None  # without asking for its element type
-        return contents.astype(helper.tensor_dtype_to_np_dtype(self.answer("element_type", value)))  # type: ignore[no-any-return]
+        element_type = self.answer("element_type", value)
+        return contents.astype(helper.tensor_dtype_to_np_dtype(element_type)) if element_type in COUNTING else None
 
     def _computed(self, question: Question, made: Call, value: Value) -> Array | None:
         """The contents by those of the inputs of the node."""
         if made.op_type in _OF_SIZES:
-            return self._sizes(made)
+            return made.by(_sizes)
         inputs: list[Array | None] = []
         for at, operand in enumerate(made.inputs if has_rule(made.op_type) else ()):
             contents: Array | None = None
@@ -188,14 +192,6 @@ class Answers:
                 return None
             inputs.append(contents)
         return evaluated(made.node, inputs, value.place)
-
-    def _sizes(self, made: Call) -> Array | None:
-        """The contents that Shape or Size yields."""
-        shape = made.asked("shape", 0)
-        if shape is None or made.op_type == "Size":
-            return None if shape is None else tensor([prod(shape)], ())
-        part = shape[made.attribute("start", 0) : made.attribute("end")]
-        return tensor(part, (len(part),))
 
     # From the inputs of a node to its outputs
 
@@ -229,3 +225,12 @@ class Answers:
         elif element_type in COUNTING and shape is not None and len(shape) < 2:
             numbers = self._numbers(value)
         return Facts(element_type, shape, b"", b"" if numbers is None else from_array(numbers).SerializeToString())
+
+
+def _sizes(call: Call) -> Array:
+    """The contents that Shape or Size yields."""
+    shape = call.shape(0)
+    if call.op_type == "Size":
+        return tensor([prod(shape)], ())
+    part = shape[call.attribute("start", 0) : call.attribute("end")]
+    return tensor(part, (len(part),))

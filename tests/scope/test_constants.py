@@ -26,3 +26,19 @@ def test_constant_nodes_are_found_like_initializers() -> None:
         "foreign": "dynamic",
         "sum": "dynamic",
     }
+
+
+def test_a_graph_whose_types_were_asked_for_before_finds_the_values_around_it() -> None:
+    scope = scope_of(
+        parser.parse_model("""<ir_version: 8, opset_import: ["": 17]> g (bool c, float[2] x) => (y) {
+            y = If (c) <
+                then_branch = t () => (p) {
+                    p = If (c) <then_branch = i () => (q) { q = Neg (x) }, else_branch = j () => (r) { r = Abs (x) }>
+                },
+                else_branch = e () => (s) { s = Exp (x) }> }""")
+    )
+    assert scope.rank("y") == 1
+    inner = next(scope.edited_inside(0))
+    innermost = next(inner.edited_inside(0))
+    assert innermost.home("x") is scope
+    assert innermost.constant_number("x") == 0
