@@ -17,6 +17,7 @@ from onnx import GraphProto, ModelProto, TypeProto, helper, numpy_helper
 from reducelower.model.graph import walk
 from reducelower.model.rewrites import Entry
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.value_info import stated_type
 from reducelower.numerics.measure import Array
 from reducelower.types import Inference
 from reducelower.types.known import Known
@@ -24,7 +25,7 @@ from reducelower.types.sizes import numbers_of
 from reducelower.verification.checking.alike import Judged
 from reducelower.verification.checking.checker import Checker, is_plain
 from reducelower.verification.findings import DISTANCES, HOLDING, SiteVerification
-from reducelower.verification.inputs.made import Dims, InputSpec, tensor_dims
+from reducelower.verification.inputs.made import Dims, InputSpec
 from reducelower.verification.regions.claims import Claim, Rewrite
 from reducelower.verification.regions.numbering import captured, content, renamed
 from reducelower.verification.regions.pairs import Pair, bare
@@ -152,8 +153,8 @@ def _told(entry: Entry) -> dict[str, tuple[int, Dims | None]]:
         if question == "element_type" and isinstance(answer, int):
             kind = answer
         elif question == "type_bytes" and isinstance(answer, bytes):
-            tensor = TypeProto.FromString(answer).tensor_type
-            kind, dims = tensor.elem_type or kind, dims or tensor_dims(tensor)
+            stated = stated_type(TypeProto.FromString(answer))
+            kind, dims = stated.element_type or kind, dims or stated.sizes
         elif question == "shape" and isinstance(answer, tuple):
             dims = answer
         elif question == "known" and isinstance(answer, Known):

@@ -105,11 +105,8 @@ class Bases:
         """Inputs that the source accepts, at declared or made-up sizes."""
         empty = Base(named(specs), {}, {})
         most = max(LARGE * 50, empty.count(dict.fromkeys(names_in(empty.dims), 1)))
-        for sizes in of_region(specs, empty.dims, self.limits):
-            fitting = {name: max(size, self.limits.smallest_size) for name, size in sizes.items()}
-            if empty.count(fitting) <= most and (base := self.at(empty, fitting, accepts)) is not None:
-                return base
-        return None
+        tried = (each for each in of_region(specs, empty.dims, self.limits) if empty.count(each) <= most)
+        return next(filter(None, (self.at(empty, sizes, accepts) for sizes in tried)), None)
 
     def at(self, base: Base, sizes: Mapping[str, int], accepts: Accepts, seed: int = 0) -> Base | None:
         """Ordinary inputs of these sizes, if the source accepts them; indices and the like are drawn until it does."""

@@ -13,7 +13,6 @@ from reducelower.model.numbers import SIGNED, UNSIGNED
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.feeding.held import FEW, constants_of, held_in, keys_of, tables_of, texts_of, vectors_of
 from reducelower.verification.feeding.roles import HANDING_ON, Role, roles_of
-from reducelower.verification.feeding.shapes import window
 from reducelower.verification.operators import column, of_kind
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.conditions import conditions
@@ -53,8 +52,6 @@ class Limits:
         texts: the strings that either side holds.
         takes_empty: whether empty tensors may be fed.
         takes_any: whether the replacement must accept data without elements.
-        smallest_size: the smallest size that is fed, that of the largest window. Smaller data yields empty tensors, on
-            which some operators end the process in onnxruntime 1.31.
         has_steps: whether floats are rounded or compared, so that a slight difference shows in few of many values.
         sizes: sizes of constants, and integers among them: the sizes of inputs may have to fit these.
         bounds: those of these integers, without signs, that are larger than the sizes fed anyway.
@@ -77,7 +74,6 @@ class Limits:
     texts: tuple[str, ...] = ()
     takes_empty: bool = True
     takes_any: bool = True
-    smallest_size: int = 1
     has_steps: bool = False
     sizes: frozenset[int] = frozenset()
     bounds: tuple[int, ...] = ()
@@ -158,7 +154,6 @@ def limits_of(pair: Pair) -> Limits:
         texts=texts_of(value for value in held if value.dtype.kind in "OSUT"),
         takes_empty=conditions().feeds_empty and len(own) == len(both) and not kinds & of_kind("ending on empty"),
         takes_any=takes_any(both),
-        smallest_size=max(map(window, own), default=1),
         has_steps=has_steps,
         sizes=frozenset(numbers | {size for value in held for size in value.shape}),
         bounds=_bounds(numbers | _positions(both)),

@@ -30,7 +30,6 @@ _MOST_WIDER = 2_000  # elements
 _SIZES = 6  # free sizes that are replaced by others
 _FAR = 3  # inputs that are far larger or smaller than the others
 _ROWS = 500  # sets at most to reach every row of a table
-_NEXT = 4  # sizes beyond that of a window
 _OVERLAPPING = 60  # sets of boxes, since few overlap by as much as a constant says
 _FILLED = 400  # inputs filled in one round of sets that vary one operand each
 _ALONE = ("wide", "small", "zeros", "NaN", "infinity")
@@ -38,7 +37,7 @@ _AGAIN = ("mixed", "infinity", "limits", "around constants", "strings of several
 _OF_LARGE = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
 _MOVED = ("random", "mixed", "NaN", "infinity", "true")
 _ORDINARY = ("random", "true")
-_BESIDE = ("mixed", "wide", "around constants", "between constants")
+_BESIDE = ("mixed", "wide", "large", "around constants", "between constants")
 _SPECIAL = frozenset({"infinity", "NaN", "only NaN", "rows at the end"})
 
 
@@ -171,8 +170,6 @@ class Sets(Bases):
         zero = (0,) if limits.takes_empty else ()
         if limits.has_steps:
             yield dict.fromkeys(names, max(2, round(_MANY ** (1 / len(names))))), LARGE, _BESIDE
-        for step in range(1, min(limits.smallest_size, _NEXT) + 1):
-            yield {name: max(size, limits.smallest_size) + step for name, size in sizes.items()}, LARGE, ()
         for name in names[:_SIZES]:
             yield from (({**sizes, name: size}, LARGE, ()) for size in (1, sizes[name] + 1, *zero))
             yield {**sizes, name: _WIDER}, _MOST_WIDER, ()

@@ -13,11 +13,12 @@ from reducelower.model.attributes import value_of
 from reducelower.model.graph import all_nodes
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.verification.inputs.made import Dims, InputSpec, tensor_dims
+from reducelower.model.value_info import stated_type
+from reducelower.verification.inputs.made import Dims, InputSpec
 from reducelower.verification.operators import of_kind
 from reducelower.verification.running.sizes import as_fed, inferred
 
-__all__ = ["has_empty_results", "has_empty_window", "is_ruled_out", "unfit", "window"]
+__all__ = ["has_empty_results", "has_empty_window", "is_ruled_out", "unfit"]
 
 # Operators that take sizes which their pages rule out: onnxruntime broadcasts batches and letters of size 1 and ignores
 # what a condition chooses beyond the data, and the evaluator writes where indices and updates overlap.
@@ -41,7 +42,7 @@ def has_empty_window(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
 
     Some of onnxruntime's kernels end the process on such values. An empty batch does not count.
     """
-    of_windows = {name for node in model.graph.node if window(node) > 1 for name in node.output}
+    of_windows = {name for node in model.graph.node if _has_window(node) for name in node.output}
     if not of_windows:
         return False
     graph = inferred(model, feeds)
@@ -77,7 +78,7 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     except shape_inference.InferenceError:
         return True
     values = (*graph.value_info, *graph.input, *graph.output)
-    shapes = {value.name: tensor_dims(value.type.tensor_type) or () for value in values}
+    shapes = {value.name: stated_type(value.type).sizes or () for value in values}
     shapes |= {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     lax = [node for node in graph.node if node.op_type in _LAX and node.domain in DEFAULT_DOMAINS]
     return any(_has_two_sizes(node, shapes) or _chooses_beyond(node, shapes) for node in lax)
@@ -128,9 +129,6 @@ def _chooses_beyond(node: NodeProto, shapes: Mapping[str, Dims]) -> bool:
     return any(isinstance(length, int) and length > most for length in shapes.get(node.input[1], ()))
 
 
-def window(node: NodeProto) -> int:
-    """The largest extent of the node's window along any axis, by its attributes; 1 for a node without a window."""
-    attributes = {item.name: list(item.ints) for item in node.attribute if item.name in ("kernel_shape", "dilations")}
-    kernel = attributes.get("kernel_shape", [])
-    dilations = attributes.get("dilations") or [1] * len(kernel)
-    return max(((size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=False)), default=1)
+def _has_window(node: NodeProto) -> bool:
+    """Whether a node looks at several elements at once, by its attributes."""
+    return any(size > 1 for item in node.attribute if item.name == "kernel_shape" for size in item.ints)

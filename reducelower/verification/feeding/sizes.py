@@ -80,15 +80,12 @@ def _batches(dims: Named) -> set[str]:
 
 
 def of_region(specs: Sequence[InputSpec], dims: Named, limits: Limits) -> Iterator[dict[str, int]]:
-    """Sizes for a region: many elements, distinct sizes, one of them 1, those that other inputs declare."""
+    """Sizes for a region: many elements, the ladder, those that other inputs declare, and those that it holds."""
     first, *others = ladder(dims, {})
     count = Base(dims, {}, {}).count
     more = ({name: size * factor for name, size in first.items()} for factor in range(2, SOME + 1))
     yield from [sizes for sizes in more if count(sizes) >= SOME > count(first)][:1]
     yield first
-    if len(first) > 1:
-        yield from ({**first, name: 1} for name in first)
-        yield from ({**dict.fromkeys(first, 1), name: size} for name, size in first.items())
     yield from others
     yield from (first | like for like in _of_others(specs, dims))
     for size in sorted(limits.sizes):

@@ -8,10 +8,10 @@ from math import prod
 from typing import Any, Literal
 
 import numpy as np
-from onnx import ModelProto, TensorProto, TypeProto, helper
+from onnx import ModelProto, TensorProto, helper
 
 from reducelower.model.schemas import element_type_name
-from reducelower.model.value_info import size_of
+from reducelower.model.value_info import may_be_of_one_shape, stated_type
 from reducelower.numerics.measure import Array
 from reducelower.verification.running.memory import check_elements
 
@@ -28,7 +28,6 @@ __all__ = [
     "names_in",
     "random_array",
     "shape_at",
-    "tensor_dims",
 ]
 
 Dims = tuple[int | str | None, ...]
@@ -53,22 +52,9 @@ class InputSpec:
     dims: Dims | None
 
 
-def tensor_dims(value_type: TypeProto.Tensor) -> Dims | None:
-    """The declared sizes; None if no shape is declared.
-
-    A negative size means unknown: exporters write -1, and onnxruntime reads it so.
-    """
-    if not value_type.HasField("shape"):
-        return None
-    return tuple(dim.dim_param or size_of(dim) for dim in value_type.shape.dim)
-
-
 def may_have(dims: Dims | None, shape: tuple[int, ...]) -> bool:
     """Whether a value may have this shape, as far as its shape is known."""
-    return dims is None or (
-        len(dims) == len(shape)
-        and all(dim == size for dim, size in zip(dims, shape, strict=True) if isinstance(dim, int))
-    )
+    return dims is None or may_be_of_one_shape(dims, shape)
 
 
 def input_specs(model: ModelProto) -> tuple[tuple[InputSpec, ...], dict[str, str]]:
@@ -83,11 +69,11 @@ def input_specs(model: ModelProto) -> tuple[tuple[InputSpec, ...], dict[str, str
     for value in model.graph.input:
         if value.name in defaults:
             continue
-        kind = value.type.WhichOneof("value")
-        if kind == "tensor_type" and value.type.tensor_type.elem_type:
-            specs.append(InputSpec(value.name, value.type.tensor_type.elem_type, tensor_dims(value.type.tensor_type)))
+        stated = stated_type(value.type)
+        if stated.element_type:
+            specs.append(InputSpec(value.name, stated.element_type, stated.sizes))
         else:
-            name = (kind or "untyped value").replace("_type", "").replace("_", " ")
+            name = (value.type.WhichOneof("value") or "untyped value").replace("_type", "").replace("_", " ")
             skipped[value.name] = f"no values are made for input {value.name!r} ({name})"
     return tuple(specs), skipped
 

@@ -16,8 +16,9 @@ from onnx import ModelProto, TensorProto, TypeProto, numpy_helper
 from reducelower.errors import UnreadableModelError
 from reducelower.model.schemas import element_type_name
 from reducelower.model.text import did_you_mean, shape_text
+from reducelower.model.value_info import StatedType, stated_type
 from reducelower.numerics.measure import Array, element_type_of
-from reducelower.verification.inputs.made import free_sizes, may_have, tensor_dims
+from reducelower.verification.inputs.made import free_sizes, may_have
 from reducelower.verification.running.source import Source
 
 __all__ = [
@@ -53,14 +54,14 @@ def check_given(model: ModelProto, inputs: Mapping[str, Any], dims: Mapping[str,
     for name, value in inputs.items():
         kind = declared[name]
         if kind.HasField("tensor_type") and isinstance(value, np.ndarray):
-            _check(name, value, kind.tensor_type, dims)
+            _check(name, value, stated_type(kind), dims)
 
 
-def _check(name: str, value: Array, declared_type: TypeProto.Tensor, chosen_sizes: Mapping[str, int]) -> None:
-    expected, actual = element_type_name(declared_type.elem_type), element_type_of(value)
-    if declared_type.elem_type and expected != actual:
+def _check(name: str, value: Array, stated: StatedType, chosen_sizes: Mapping[str, int]) -> None:
+    expected, actual = element_type_name(stated.element_type), element_type_of(value)
+    if stated.element_type and expected != actual:
         raise ValueError(f"input {name!r} takes {expected}, and {actual} was given; convert the array")
-    declared = tensor_dims(declared_type)
+    declared = stated.sizes
     if declared is None:
         return
     mismatch = (

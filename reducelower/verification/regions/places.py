@@ -12,11 +12,12 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from reducelower.model.graph import subgraphs
 from reducelower.model.skeleton import DEFAULTS_SINCE
+from reducelower.model.value_info import stated_type
 from reducelower.numerics.measure import Array
 from reducelower.scope.values import dense_tensor, held_by
 from reducelower.types import GraphKey, Inference
 from reducelower.types.graphs import Graph
-from reducelower.verification.inputs.made import Dims, tensor_dims
+from reducelower.verification.inputs.made import Dims
 from reducelower.verification.operators import RANDOM
 from reducelower.verification.regions.numbering import Numbers, inside, is_constant, opsets_of
 from reducelower.verification.running.weights import held_array, is_held
@@ -78,8 +79,8 @@ class Place:
     def type_of(self, name: str) -> tuple[int, Dims | None]:
         """Element type and sizes of a value; 0 and None if neither the model nor inference states them."""
         found = self.inference.type(name, self._graph, may_lack_rank=True)
-        known = None if found is None else found.tensor_type
-        return (0, None) if known is None or not known.elem_type else (known.elem_type, tensor_dims(known))
+        known = stated_type(found)
+        return (known.element_type, known.sizes) if known.element_type else (0, None)
 
     def stated_dims(self, name: str) -> Dims | None:
         """The sizes of a value that the model itself states."""

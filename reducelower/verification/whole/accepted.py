@@ -12,13 +12,14 @@ from onnx import ModelProto, ValueInfoProto
 
 from reducelower.model.graph import all_nodes
 from reducelower.model.text import counted
+from reducelower.model.value_info import stated_type
 from reducelower.verification.feeding.bases import Bases
 from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import INTEGERS, Limits, takes_any
 from reducelower.verification.feeding.roles import roles_of
 from reducelower.verification.feeding.shapes import unfit
 from reducelower.verification.feeding.sizes import Base, ladder, of_weights
-from reducelower.verification.inputs.made import InputSpec, may_have, named, names_in, tensor_dims
+from reducelower.verification.inputs.made import InputSpec, may_have, named, names_in
 from reducelower.verification.judging.compare import tells
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions
@@ -182,7 +183,7 @@ class Accepted:
 
 def _is_stated(output: ValueInfoProto, value: Any) -> bool:
     """Whether an output has a shape that the model states for it."""
-    return not isinstance(value, np.ndarray) or may_have(tensor_dims(output.type.tensor_type), value.shape)
+    return not isinstance(value, np.ndarray) or may_have(stated_type(output.type).sizes, value.shape)
 
 
 def _given_sizes(specs: Sequence[InputSpec], given: Mapping[str, Any]) -> dict[str, int]:
