@@ -116,12 +116,8 @@ def convert_version(
     Args:
         model: any valid ONNX model, in any form; see `legalize`.
         target_version: opset version to convert to, up or down.
-        without: operators that must not remain; their bodies in the rule book replace them.
-        without_types: element types that added nodes may not use.
-        rules: the rule book that bodies come from; ``stable`` keeps finite values finite.
-        assume_nonempty: assume that no dimension is zero when the model runs. Then nothing is added for empty tensors.
-        in_place: change and return the model itself, not a copy; only for a ModelProto.
-        options: see `Options`.
+        without, without_types, assume_nonempty: see `Target`.
+        rules, in_place, options: see `legalize`.
 
     Returns:
         The converted model, in the form of the one given (a ModelProto for a path). It is a new one, unless `in_place`.
@@ -163,10 +159,8 @@ def expand(
             that comes with reducelower, and every operator with rules for your own rule book.
         rules: ``spec`` (the specification's own bodies, which overflow where the operator does not), ``stable`` (keeps
             finite values finite), ``core``, a folder of rules, or a rule book.
-        without_types: element types that added nodes may not use.
-        assume_nonempty: assume that no dimension is zero when the model runs. Then nothing is added for empty tensors.
-        in_place: change and return the model itself, not a copy; only for a ModelProto.
-        options: see `Options`.
+        without_types, assume_nonempty: see `Target`.
+        in_place, options: see `legalize`.
 
     Returns:
         The model without these operators, in the form of the one given. It is a new one, unless `in_place`.
@@ -201,8 +195,7 @@ def check(
         model: any valid ONNX model, in any form. It is not changed.
         target_version: opset version to convert to; or give a `target`.
         target: what is legal where the model is going.
-        rules: the rule book that bodies come from; ``stable`` keeps finite values finite.
-        options: see `Options`.
+        rules, options: see `legalize`.
 
     Returns:
         The plan. It has `refusals` if `convert_version` would raise an error.

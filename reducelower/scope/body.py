@@ -154,14 +154,14 @@ class _Outside:
         self._name = name
 
     @property
-    def element_type(self) -> int:
-        return self._scope.element_type(self._name) or 0
+    def element_type(self) -> int | None:
+        return self._scope.element_type(self._name)
 
     @property
-    def container(self) -> bytes:
+    def container(self) -> bytes | None:
         value_type = self._scope.type(self._name)
         is_tensor = value_type is None or value_type.HasField("tensor_type")
-        return b"" if value_type is None or is_tensor else value_type.SerializeToString()
+        return None if value_type is None or is_tensor else value_type.SerializeToString()
 
     @property
     def rank(self) -> int | None:
@@ -213,7 +213,7 @@ def _made_by(resolver: Resolver, nodes: Graph, name: str) -> str:
 
 _OWN: Mapping[Asking, Callable[[Resolver, Graph, str], Any]] = {
     "constant": lambda resolver, nodes, name: resolver.ask(nodes, "constant", name),
-    "element_type": lambda resolver, nodes, name: resolver.ask(nodes, "element_type", name) or None,
+    "element_type": lambda resolver, nodes, name: resolver.ask(nodes, "element_type", name),
     "made_by": _made_by,
     "rank": lambda resolver, nodes, name: resolver.ask(nodes, "rank", name),
     "shape": _shape,

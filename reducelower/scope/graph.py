@@ -176,7 +176,7 @@ class GraphScope(GraphView):
         stated = home.stated_type(name).element_type if tensor is None else tensor.data_type
         if stated:
             return stated  # the resolver would answer the same, in five times the time
-        return self.ground.resolver.ask(home, "element_type", name) or None
+        return self.ground.resolver.ask(home, "element_type", name)  # type: ignore[no-any-return]
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor, with None for a size that is not a number; None if the rank is unknown."""

@@ -19,7 +19,7 @@ from reducelower.types.call import Call
 from reducelower.types.contents import evaluated, has_rule, tensor
 from reducelower.types.element_types import element_type_by_readers, element_type_of_output
 from reducelower.types.graphs import Constant, Graph
-from reducelower.types.known import COUNTING, LONGEST, UNKNOWN, Question, Shape
+from reducelower.types.known import COUNTING, LONGEST, Question, Shape
 from reducelower.types.node_inference import NOTHING, Facts, NodeInference, can_infer
 from reducelower.types.ranks import rank_rule
 from reducelower.types.shapes import shape_rule
@@ -96,23 +96,24 @@ class Answers:
         """The answer for a value that enters a graph from outside, or leaves one; of no other value is one known."""
         made = value.made
         if made is not None:
-            return UNKNOWN[question] if made.inside == () else in_common(question, self._inside(made, value), self.ask)
+            return None if made.inside == () else in_common(question, self._inside(made, value), self.ask)
         source = source_outside(value.home, value.name)
-        return UNKNOWN[question] if source is None else in_common(question, [source], self.ask)
+        return None if source is None else in_common(question, [source], self.ask)
 
-    def _element_type(self, value: Value) -> int:
+    def _element_type(self, value: Value) -> int | None:
         stated, made = value.stated, value.made
         if stated.element_type or stated.container:
-            return stated.element_type
-        element_type: int = self._followed("element_type", value)
+            return stated.element_type or None
+        element_type: int | None = self._followed("element_type", value)
         if made is not None and not element_type:
             element_type = element_type_of_output(made, value.place) or self._inferred(made, value.place).element_type
-        return element_type or element_type_by_readers(value.home, value.name, partial(self.ask, value.home))
+        return element_type or element_type_by_readers(value.home, value.name, partial(self.ask, value.home)) or None
 
-    def _container(self, value: Value) -> bytes:
-        """The type of a sequence or of an optional value, serialized; empty for a tensor."""
-        container: bytes = value.stated.container or self._followed("container", value)
-        return container if container or value.made is None else self._inferred(value.made, value.place).container
+    def _container(self, value: Value) -> bytes | None:
+        container: bytes | None = value.stated.container or self._followed("container", value)
+        if not container and value.made is not None:
+            container = self._inferred(value.made, value.place).container
+        return container or None
 
     def _rank(self, value: Value) -> int | None:
         if "shape" not in value.answers:
@@ -216,7 +217,7 @@ class Answers:
     def _facts(self, value: Value) -> Facts:
         """The facts about an input for onnx's inference."""
         element_type = self.answer("element_type", value)
-        if not element_type and (container := self.answer("container", value)):
+        if element_type is None and (container := self.answer("container", value)):
             return Facts(0, None, container)
         shape = self.answer("shape", value)
         numbers = None
@@ -224,7 +225,7 @@ class Answers:
             numbers = value.held.small_value
         elif element_type in COUNTING and shape is not None and len(shape) < 2:
             numbers = self._numbers(value)
-        return Facts(element_type, shape, b"", b"" if numbers is None else from_array(numbers).SerializeToString())
+        return Facts(element_type or 0, shape, b"", b"" if numbers is None else from_array(numbers).SerializeToString())
 
 
 def _sizes(call: Call) -> Array:

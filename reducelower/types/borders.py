@@ -14,7 +14,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.types.call import HOLDERS, Call
 from reducelower.types.contents import tensor
 from reducelower.types.graphs import Graph
-from reducelower.types.known import UNKNOWN, Question, Shape
+from reducelower.types.known import Question, Shape
 from reducelower.types.sizes import Size
 
 __all__ = ["Source", "carried", "in_common", "is_followed", "source_outside", "sources_inside"]
@@ -98,18 +98,14 @@ def sources_inside(call: Call, place: int, taken: bool | None) -> Sequence[Sourc
 
 
 def in_common(question: Question, sources: Sequence[Source], ask: Callable[[Graph, Question, str], Any]) -> Any:
-    """The answer for a value that enters or leaves a graph: what all of its sources have in common."""
-    if not sources:
-        return UNKNOWN[question]
-    axes = sources[0].axes
+    """The answer for a value that enters or leaves a graph: what all of its sources, if any, have in common."""
+    axes = sources[0].axes if sources else None
     is_of_type = question in ("element_type", "container")
-    if not is_of_type and (axes is None or (question == "contents" and axes)):
-        return UNKNOWN[question]
+    if not sources or (not is_of_type and (axes is None or (question == "contents" and axes))):
+        return None
     answers = [ask(each.graph, question, each.name) for each in sources]
     if is_of_type or question == "rank":
-        first = answers[0]
-        if any(each != first for each in answers):
-            return UNKNOWN[question]
+        first = answers[0] if answers.count(answers[0]) == len(answers) else None
         return first + axes if question == "rank" and first is not None else first
     if question == "contents":
         return _agreed_contents(*answers)

@@ -51,7 +51,7 @@ def _shared(call: Call, places: Sequence[int]) -> int:
     for name in map(call.inputs.__getitem__, places):
         constant = call.graph.home(name).held(name)
         if isinstance(constant, Constant):
-            return constant.element_type
+            return constant.element_type or 0
     return next(filter(None, (call.asked("element_type", place) for place in places)), 0)
 
 

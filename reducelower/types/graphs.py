@@ -43,11 +43,11 @@ class Graphs(Protocol):
 class Constant:
     """The facts about a constant of a graph, by question. Its value is read only when a question needs it."""
 
-    container = b""
+    container = None
 
     def __init__(self, graph: Graph, tensor: TensorProto, name: str) -> None:
         """Take the graph, and the tensor with its name there."""
-        self.element_type = tensor.data_type
+        self.element_type = tensor.data_type or None
         self.shape = tuple(tensor.dims)
         self._graph = graph
         self._name = name

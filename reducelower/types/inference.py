@@ -14,7 +14,7 @@ from reducelower.model.schemas import element_type_name
 from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
 from reducelower.model.text import did_you_mean
 from reducelower.model.value_info import NOTHING_STATED, stated_type
-from reducelower.types.known import UNKNOWN, Question
+from reducelower.types.known import Question
 from reducelower.types.model_graphs import Inference
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def contradiction(model: ModelProto, element_types: Mapping[str, int], ranks: Ma
             if not known:
                 near = did_you_mean(name, names_in(model))
                 return f"no value of the model is named {name!r}, whose {what} is declared{near}"
-            if not {UNKNOWN[question], value}.intersection(known):
+            if not {None, value}.intersection(known):
                 return f"the {what} of {name!r} is {spelled(min(known))}, and {spelled(value)} is declared of it"
     return ""
 

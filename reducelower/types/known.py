@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from onnx import TensorProto
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = [
     "COUNTING",
     "LONGEST",
-    "UNKNOWN",
     "Elements",
     "Known",
     "Question",
@@ -39,24 +38,14 @@ Elements: TypeAlias = "tuple[Size | None, ...]"
 
 
 Question: TypeAlias = 'Literal["element_type", "container", "rank", "shape", "contents", "constant"]'
-"""A question about a value.
+"""A question about a value. The answer is None if it is unknown.
 
-- ``element_type``: `TensorProto.DataType`; 0 if unknown.
-- ``container``: the type of a sequence or optional value, serialized; empty for a tensor.
-- ``rank``, ``shape``: the number of dimensions, and the sizes; None if the rank is unknown.
-- ``contents``: an array of a small tensor of integers or bools, in which sizes may be symbolic; None if unknown.
+- ``element_type``: `TensorProto.DataType`.
+- ``container``: the type of a sequence or optional value, serialized; None for a tensor.
+- ``rank``, ``shape``: the number of dimensions, and the sizes.
+- ``contents``: an array of a small tensor of integers or bools, in which sizes may be symbolic.
 - ``constant``: an array of any type that may be large, but not symbolic.
 """
-
-UNKNOWN: Mapping[Question, Any] = {
-    "element_type": 0,
-    "container": b"",
-    "rank": None,
-    "shape": None,
-    "contents": None,
-    "constant": None,
-}
-"""The answers if nothing is known."""
 
 COUNTING = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
 """Element types whose contents may become sizes, or choose between them."""

@@ -17,7 +17,7 @@ from onnx import TypeProto, helper
 from reducelower.types.answers import Answers, Value
 from reducelower.types.call import Call
 from reducelower.types.graphs import Graph
-from reducelower.types.known import UNKNOWN, Known, Question, elements_of
+from reducelower.types.known import Known, Question, elements_of
 from reducelower.types.sizes import Atoms
 
 __all__ = ["Resolver"]
@@ -124,7 +124,7 @@ class Resolver(Answers):
                     waiting.append(first.wanted)
                     continue
                 question, value = waiting[-1]
-                answer = value.answers[question] = UNKNOWN[question]  # it is in a cycle
+                answer = value.answers[question] = None  # it is in a cycle
             waiting.pop()
             if not waiting:
                 return answer
@@ -133,7 +133,7 @@ class Resolver(Answers):
         if self._depth == _DEEPEST:
             raise _FirstError(question, value)
         answers = value.answers
-        answers[question] = UNKNOWN[question]  # for a value in a cycle
+        answers[question] = None  # for a value in a cycle
         self._depth += 1
         try:
             answers[question] = self.work_out(question, value)
