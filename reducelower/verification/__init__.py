@@ -8,7 +8,7 @@ from __future__ import annotations
 from reducelower.numerics.tolerance import DEFAULT_TOLERANCES, Tolerance
 from reducelower.verification.checking.sites import Regions, verify_regions
 from reducelower.verification.findings import OutputComparison, SiteVerification
-from reducelower.verification.inputs.made import free_sizes
+from reducelower.verification.inputs.declared import free_sizes
 from reducelower.verification.inputs.testdata import (
     TestDataSet,
     check_given,

@@ -12,7 +12,7 @@ from reducelower.numerics.truth import Specimen
 from reducelower.verification import verify
 from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import Limits
-from reducelower.verification.inputs.made import InputSpec
+from reducelower.verification.inputs.declared import InputSpec
 from reducelower.verification.judging.compare import is_slight
 from reducelower.verification.judging.formula import judge_by_formula
 from reducelower.verification.judging.judge import judge

@@ -19,7 +19,7 @@ from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.feeding.roles import Role
 from reducelower.verification.feeding.sets import Sets
-from reducelower.verification.inputs.made import InputSpec
+from reducelower.verification.inputs.declared import InputSpec
 
 
 def fed(specs: list[InputSpec], limits: Limits, accepts: Accepts) -> list[Case]:

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
-from reducelower.verification.feeding.filling import sprinkled
+from reducelower.verification.feeding.filling import Filling, sprinkled
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.feeding.sizes import ladder
-from reducelower.verification.inputs.made import InputSpec, input_specs, named, random_array, shape_at
+from reducelower.verification.inputs.declared import InputSpec, input_specs, named, shape_at
 from tests.models import model
 
 SPECS = (
@@ -76,21 +76,25 @@ def test_very_many_operands_are_not_all_varied_alone(count: int) -> None:
     assert all(case.feeds.keys() == {spec.name for spec in specs} for case in cases)
 
 
+def drawn(element_type: int, kind: str, seed: int = 0) -> np.ndarray:
+    filling = Filling(InputSpec("x", element_type, ("N",)), Limits())
+    return filling.values(kind, (2, 300), np.random.default_rng(seed))
+
+
 def test_the_same_seed_gives_the_same_values() -> None:
-    first, second = (random_array(TensorProto.FLOAT, (9,), "random", np.random.default_rng(3)) for _ in range(2))
-    assert (first == second).all()
+    assert (drawn(TensorProto.FLOAT, "random", 3) == drawn(TensorProto.FLOAT, "random", 3)).all()
 
 
 @pytest.mark.parametrize("element_type", [number for number in TensorProto.DataType.values() if number])
-@pytest.mark.parametrize("values", ["random", "small", "zeros", "ones"])
-def test_every_element_type_has_values_of_every_kind(element_type: int, values: str) -> None:
-    array = random_array(element_type, (2, 3), values, np.random.default_rng(0))  # type: ignore[arg-type]
-    assert array.shape == (2, 3)
+def test_every_element_type_has_values_of_every_kind(element_type: int) -> None:
+    for kind in Filling(InputSpec("x", element_type, ("N",)), Limits()).kinds:
+        values = drawn(element_type, kind)
+        assert (values.shape, values.dtype) == ((2, 300), helper.tensor_dtype_to_np_dtype(element_type))
 
 
 @pytest.mark.parametrize("element_type", [TensorProto.INT8, TensorProto.INT64, TensorProto.UINT8, TensorProto.UINT64])
 def test_integers_are_small_and_not_negative(element_type: int) -> None:
-    array = random_array(element_type, (500,), "random", np.random.default_rng(0))
+    array = drawn(element_type, "random")
     assert (array.min(), array.max()) == (0, 9)
 
 

@@ -20,7 +20,7 @@ from reducelower.verification.feeding.limits import limits_of
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.feeding.shapes import has_empty_results
 from reducelower.verification.findings import HOLDING, SiteVerification
-from reducelower.verification.inputs.made import Dims, may_have
+from reducelower.verification.inputs.declared import Dims, may_have
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, small_models
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions

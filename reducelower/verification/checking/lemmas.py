@@ -25,7 +25,7 @@ from reducelower.types.sizes import numbers_of
 from reducelower.verification.checking.alike import Judged
 from reducelower.verification.checking.checker import Checker, is_plain
 from reducelower.verification.findings import DISTANCES, HOLDING, SiteVerification
-from reducelower.verification.inputs.made import Dims, InputSpec
+from reducelower.verification.inputs.declared import Dims, InputSpec
 from reducelower.verification.regions.claims import Claim, Rewrite
 from reducelower.verification.regions.numbering import captured, content, renamed
 from reducelower.verification.regions.pairs import Pair, bare

@@ -14,7 +14,7 @@ from reducelower.verification.checking.seen import Seen, Setup, judge_case
 from reducelower.verification.checking.tally import Tally, largest_kept
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.shapes import unfit
-from reducelower.verification.inputs.made import Dims, may_have
+from reducelower.verification.inputs.declared import Dims, may_have
 from reducelower.verification.judging.conditioning import Exactness
 from reducelower.verification.judging.witness import Witness
 from reducelower.verification.running.runtimes import Session, runtime_named

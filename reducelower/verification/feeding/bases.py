@@ -19,7 +19,7 @@ from reducelower.numerics.measure import Array
 from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.feeding.sizes import LARGE, SOME, Base, of_region
-from reducelower.verification.inputs.made import InputSpec, Named, Values, named, names_in, random_array
+from reducelower.verification.inputs.declared import InputSpec, Named, named, names_in
 from reducelower.verification.running.memory import most_elements
 
 __all__ = ["DRAWS", "Accepts", "Bases"]
@@ -31,7 +31,7 @@ _SMALLER = (_SMALL, 64, 1024)  # upper bounds to try, smallest first: a window m
 _LONGEST = 8  # elements of an integer input that may hold sizes
 # To try in this order, since a model may reject some: indices out of range, divisions by zero, shapes. Another random
 # draw may fit.
-_STRATEGIES: tuple[Values, ...] = (*("random",) * 6, "small", "zeros", "ones")
+_STRATEGIES = (*("random",) * 6, "small", "zeros", "ones")
 
 Accepts = Callable[[Mapping[str, Any]], bool]
 
@@ -115,7 +115,7 @@ class Bases:
             return None
         places = [spec for spec in self.specs if spec.name in self.limits.where]
         arrays = self._fill(shapes, dict.fromkeys(self._fillings, "random"), 0, seed)
-        strategies: list[Values | None] = [None] if base.feeds or not places else []  # None: adapt those of the base
+        strategies: list[str | None] = [None] if base.feeds or not places else []  # None: adapt those of the base
         strategies += _STRATEGIES if places else []
         for draw, values in enumerate(strategies):
             for at, spec in enumerate(places):
@@ -130,7 +130,7 @@ class Bases:
         return None
 
     def _draw(
-        self, spec: InputSpec, values: Values, shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator
+        self, spec: InputSpec, values: str, shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator
     ) -> Array:
         """Values that fit the role of an input, such as indices over their whole range; without one, small numbers."""
         role, shape = self.limits.roles.get(spec.name), shapes[spec.name]
@@ -140,7 +140,7 @@ class Bases:
             if values_of_role is not None:
                 # numpy returns scalars for rank 0
                 return np.asarray(values_of_role, helper.tensor_dtype_to_np_dtype(spec.element_type))
-        return random_array(spec.element_type, shape, values, rng)
+        return Filling(spec, Limits()).values(values, shape, rng)
 
     @cached_property
     def _fillings(self) -> dict[str, Filling]:

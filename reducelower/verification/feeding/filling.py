@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 from reducelower.numerics.measure import Array, is_float, lowest_and_highest, smallest_and_eps
 from reducelower.verification.feeding.limits import Limits
-from reducelower.verification.inputs.made import InputSpec, random_array
+from reducelower.verification.inputs.declared import InputSpec
 
 __all__ = ["FAR_DOWN", "FAR_UP", "Case", "Filling", "sprinkled"]
 
@@ -24,6 +24,7 @@ _WIDE = 50.0
 FAR_UP, FAR_DOWN = "far above one", "far below one"
 """Values whose squares over- or underflow; a product of one of each is ordinary."""
 
+_WORDS = ("a", "reduce", "lower", "", "ünïcode", "42", "-1.5", "two words")
 _EDGES = (0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 1.0, -1.0, 6.5, -11.0, 37.0, -37.0)
 _TIES = np.array([0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0])  # of a step; to divide by it is exact
 _CHUNK = 48  # numbers fed at a time: an input of a region mostly has room for so many
@@ -65,6 +66,10 @@ class Filling:
         )
         with np.errstate(all="ignore"):
             drawn = np.asarray(make((_REPEATED,) if prod(shape) > _REPEATED else shape, rng)).astype(dtype)
+        if self.spec.element_type == TensorProto.FLOAT8E8M0:
+            drawn = np.nan_to_num(drawn.astype(float), nan=1).astype(
+                dtype
+            )  # it has powers of two alone, without a sign
         if self.spec.name in self.limits.divisors:
             drawn = np.where(drawn == 0, 1, drawn).astype(dtype)
         return np.resize(drawn, shape) if drawn.shape != shape else drawn
@@ -72,14 +77,12 @@ class Filling:
     @cached_property
     def _makers(self) -> dict[str, _Maker]:
         """A maker for each kind of values that the element type has."""
-        kind = self.spec.element_type
-        if kind == TensorProto.STRING:
+        if self.spec.element_type == TensorProto.STRING:
             pool = [*self.limits.texts, *map(str.swapcase, self.limits.texts)]
-            makers: dict[str, _Maker] = {"random": lambda shape, rng: random_array(kind, shape, "random", rng)}
-            if pool:
-                makers["strings that are held"] = any_of(pool)
-            return makers | {"strings of several": _joined([*pool, "", " ", "a", "Bc"])}
-        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind))
+            held = {"strings that are held": any_of(pool)} if pool else {}
+            several = _joined([*pool, "", " ", "a", "Bc"])
+            return {"random": any_of(_WORDS), "ones": any_of(["1"]), **held, "strings of several": several}
+        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(self.spec.element_type))
         if dtype == np.bool_:
             return {"random": any_of([False, True]), "false": any_of([False]), "true": any_of([True])}
         if is_float(np.zeros(0, dtype)):
@@ -87,8 +90,8 @@ class Filling:
         if dtype.kind in "iu":
             return _integers(dtype, self.limits)
         return {
-            "random": lambda shape, rng: random_array(kind, shape, "random", rng),
-            "zeros": lambda shape, rng: random_array(kind, shape, "zeros", rng),
+            "random": lambda shape, rng: rng.standard_normal(shape) + 1j * rng.standard_normal(shape),
+            "zeros": any_of([0.0]),
         }
 
 
@@ -242,6 +245,7 @@ def _integers(dtype: np.dtype[Any], limits: Limits) -> dict[str, _Maker]:
         "random": drawn(0, 9),
         "mixed": chosen(*range(-4, 5), 100, -100, *near),
         "wide": drawn(-100, 100),
+        "small": drawn(0, 1),
         "zeros": chosen(0),
         "ones": chosen(1),
     }

@@ -17,7 +17,7 @@ from reducelower.numerics.measure import holds_special
 from reducelower.verification.feeding.bases import DRAWS, Accepts, Bases
 from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case
 from reducelower.verification.feeding.sizes import LARGE, Base
-from reducelower.verification.inputs.made import Dims
+from reducelower.verification.inputs.declared import Dims
 
 __all__ = ["Sets"]
 

@@ -14,7 +14,7 @@ from reducelower.model.graph import all_nodes
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.value_info import stated_type
-from reducelower.verification.inputs.made import Dims, InputSpec
+from reducelower.verification.inputs.declared import Dims, InputSpec
 from reducelower.verification.operators import of_kind
 from reducelower.verification.running.sizes import as_fed, inferred
 

@@ -8,7 +8,7 @@ from math import prod
 
 from reducelower.numerics.measure import Array
 from reducelower.verification.feeding.limits import Limits
-from reducelower.verification.inputs.made import InputSpec, Named, names_in, shape_at
+from reducelower.verification.inputs.declared import InputSpec, Named, names_in, shape_at
 from reducelower.verification.running.memory import most_elements
 
 __all__ = ["LARGE", "SOME", "Base", "ladder", "of_region", "of_weights"]

@@ -18,7 +18,7 @@ from reducelower.model.schemas import element_type_name
 from reducelower.model.text import did_you_mean, shape_text
 from reducelower.model.value_info import StatedType, stated_type
 from reducelower.numerics.measure import Array, element_type_of
-from reducelower.verification.inputs.made import free_sizes, may_have
+from reducelower.verification.inputs.declared import free_sizes, may_have
 from reducelower.verification.running.source import Source
 
 __all__ = [

@@ -13,7 +13,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from reducelower.numerics.measure import Array
-from reducelower.verification.inputs.made import InputSpec
+from reducelower.verification.inputs.declared import InputSpec
 from reducelower.verification.regions.claims import Claim, Level
 from reducelower.verification.regions.numbering import read_by, renamed
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair

@@ -16,7 +16,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site
 from reducelower.scope.blanks import blank
-from reducelower.verification.inputs.made import Dims, InputSpec
+from reducelower.verification.inputs.declared import Dims, InputSpec
 from reducelower.verification.regions.claims import Claim
 from reducelower.verification.regions.numbering import attributes, brief, read_by, renamed
 from reducelower.verification.regions.places import Place

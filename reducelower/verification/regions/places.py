@@ -17,7 +17,7 @@ from reducelower.numerics.measure import Array
 from reducelower.scope.values import dense_tensor, held_by
 from reducelower.types import GraphKey, Inference
 from reducelower.types.graphs import Graph
-from reducelower.verification.inputs.made import Dims
+from reducelower.verification.inputs.declared import Dims
 from reducelower.verification.operators import RANDOM
 from reducelower.verification.regions.numbering import Numbers, inside, is_constant, opsets_of
 from reducelower.verification.running.weights import held_array, is_held

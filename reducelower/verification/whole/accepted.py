@@ -19,7 +19,7 @@ from reducelower.verification.feeding.limits import INTEGERS, Limits, takes_any
 from reducelower.verification.feeding.roles import roles_of
 from reducelower.verification.feeding.shapes import unfit
 from reducelower.verification.feeding.sizes import Base, ladder, of_weights
-from reducelower.verification.inputs.made import InputSpec, may_have, named, names_in
+from reducelower.verification.inputs.declared import InputSpec, may_have, named, names_in
 from reducelower.verification.judging.compare import tells
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions

@@ -12,7 +12,7 @@ from reducelower.model.value_info import sizes
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.findings import OutputComparison, OutputVerdict
-from reducelower.verification.inputs.made import input_specs
+from reducelower.verification.inputs.declared import input_specs
 from reducelower.verification.judging.compare import compare_outputs, worst_of
 from reducelower.verification.result import Departure, Verdict, Verification
 from reducelower.verification.running.clock import Clock

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from onnx import numpy_helper
 
-from reducelower.verification.inputs.made import check_making, input_specs
+from reducelower.verification.inputs.declared import check_making, input_specs
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.runtimes import Session, runtime_named

@@ -1,32 +1,26 @@
-"""What the inputs of a model declare: element types, shapes, one name for each free size; and values for them."""
+"""What the inputs of a model declare: element types, shapes, one name for each free size."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Literal
 
-import numpy as np
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto
 
-from reducelower.model.schemas import element_type_name
 from reducelower.model.value_info import may_be_of_one_shape, stated_type
-from reducelower.numerics.measure import Array
 from reducelower.verification.running.memory import check_elements
 
 __all__ = [
     "Dims",
     "InputSpec",
     "Named",
-    "Values",
     "check_making",
     "free_sizes",
     "input_specs",
     "may_have",
     "named",
     "names_in",
-    "random_array",
     "shape_at",
 ]
 
@@ -35,12 +29,6 @@ Dims = tuple[int | str | None, ...]
 
 Named = Mapping[str, tuple[int | str, ...]]
 """The sizes of every input by its name: a number, or the name of a free size."""
-
-Values = Literal["random", "small", "zeros", "ones"]
-
-_WORDS = ("a", "reduce", "lower", "", "ünïcode", "42", "-1.5", "two words")
-_COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
-_HIGHEST = {"int2": 1, "uint2": 3, "int4": 7}  # random integer of these types; 9 for all others
 
 
 @dataclass(frozen=True)
@@ -112,29 +100,3 @@ def check_making(specs: Sequence[InputSpec], fixed: Mapping[str, int]) -> None:
     sizes = dict.fromkeys(names_in(dims), 1) | dict(fixed)
     for each in dims.values():
         check_elements(prod(shape_at(each, sizes)))
-
-
-def random_array(element_type: int, shape: tuple[int, ...], values: Values, rng: np.random.Generator) -> Array:
-    """Values of an element type.
-
-    ``random`` is normally distributed for floats and 0..9 for integers (they are often indices or sizes); ``small``
-    is the same for floats and 0..1 for integers.
-    """
-    if element_type == TensorProto.STRING:
-        words = np.array(_WORDS, dtype=object)
-        return words[rng.integers(0, len(words), shape)] if values == "random" else np.full(shape, "1", dtype=object)
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
-    if values in ("zeros", "ones"):
-        return np.full(shape, float(values == "ones")).astype(dtype)
-    name = element_type_name(element_type)
-    if dtype == np.bool_:
-        return rng.integers(0, 2, shape).astype(np.bool_)
-    if "int" in name:
-        highest = 1 if values == "small" else _HIGHEST.get(name, 9)
-        return rng.integers(0, highest + 1, shape).astype(dtype)
-    drawn: Any = rng.standard_normal(shape)
-    if element_type in _COMPLEX:
-        drawn = drawn + 1j * rng.standard_normal(shape)
-    if name == "float8e8m0":
-        drawn = np.abs(drawn)  # this type has only powers of two, without a sign
-    return np.asarray(drawn).astype(dtype)
