@@ -1,4 +1,4 @@
-"""Equivalent ways to write other operators than reductions, for runtimes that get one of them wrong.
+"""Equivalent ways to write operators, for runtimes that get one of them wrong.
 
 Those whose nodes depend on no count are text, in `rules/targets/remedies`.
 """
@@ -13,11 +13,12 @@ from onnx import AttributeProto, TensorProto
 
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.ops.shaping import without_allowzero
-from reducelower.model.schemas import schema
+from reducelower.model.schemas import REDUCTIONS, schema
 from reducelower.rulebook.boundaries import Boundaries
 from reducelower.rulebook.reading import home
 from reducelower.runtimes.features import BROADCASTING
 from reducelower.runtimes.recurrences import RECURRENCES
+from reducelower.runtimes.remedies import REMEDIES
 from reducelower.runtimes.remedy import Remedy, Written, rewrite
 from reducelower.runtimes.windows import WINDOWS
 
@@ -189,6 +190,7 @@ _RESHAPED = Remedy("Reshape in place of it", _reshape)
 FORMS: Mapping[str, Sequence[Remedy]] = {
     **WINDOWS,
     **RECURRENCES,
+    **dict.fromkeys(REDUCTIONS, REMEDIES),
     **dict.fromkeys(BROADCASTING, (_VECTORS_RESHAPED,)),
     **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze"), (_RESHAPED,)),
     **dict.fromkeys(

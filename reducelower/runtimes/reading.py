@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
 from reducelower.errors import TargetError
 from reducelower.model.schemas import latest_opset
 from reducelower.runtimes.facts import Fact
-from reducelower.runtimes.names import no_such_target, target_named
 from reducelower.runtimes.ranges import Ranges, release
 from reducelower.runtimes.runtime import Runtime, combined
 from reducelower.runtimes.structure import structure
 
-__all__ = ["SUFFIX", "load_runtime", "read_runtime", "shipped_names", "shipped_versions"]
+__all__ = ["SUFFIX", "aliases", "load_runtime", "read_runtime", "shipped_names", "shipped_versions"]
 
 SUFFIX = ".toml"
 
@@ -57,6 +57,13 @@ class _File:
     opsets: _Opsets = _Opsets()
     versions: dict[str, _Opsets] = field(default_factory=dict)
     fact: tuple[Fact, ...] = ()
+
+
+@cache
+def aliases() -> Mapping[str, str]:
+    """The target that each other name means (of a package, short, former), as `names.toml` has them."""
+    names = tomllib.loads((files(__package__) / "names.toml").read_text("utf-8"))
+    return {alias: target for target, text in names.items() for alias in text.split()}
 
 
 @cache
@@ -98,9 +105,15 @@ def load_runtime(name: str | os.PathLike[str]) -> Runtime:
     if (spelled := _SPELLED.fullmatch(base)) and not base.endswith(SUFFIX):
         base, version = spelled.groups()
     if not base.endswith(SUFFIX):
-        base = target_named(base)
+        plain = base.strip().lower().replace("_", "-")
+        base = aliases().get(plain, plain)
         if base not in shipped_names():
-            raise TargetError(no_such_target(shipped_names()), os.fspath(name))
+            # No similar name is suggested, since that would mostly be another runtime.
+            raise TargetError(
+                f"no target has this name; there are {', '.join(shipped_names())}. `reducelower probe` measures any "
+                "other runtime and writes a target file; one can also be written by hand from its documentation",
+                os.fspath(name),
+            )
     path = Path(base) if base.endswith(SUFFIX) else _folder() / f"{base}{SUFFIX}"
     try:
         content = path.read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ from reducelower.model.schemas import REDUCTIONS, element_type_name
 from reducelower.runtimes.reduction import Reduction
 from reducelower.runtimes.remedy import Remedy, Written
 
-__all__ = ["CASTS", "ELEMENTWISE", "PRODUCT", "REMEDIES"]
+__all__ = ["CASTS", "PRODUCT", "REMEDIES"]
 
 _CHAINABLE = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 """Operators that may reduce one dimension after the other, except for truncated means."""
@@ -160,11 +160,8 @@ def _in_type(op: Writer, *, wide: int, narrow: Mapping[str, Container[int]]) -> 
 
 _AXES = ("axes", "negative_axes", "noop", "keepdims")
 
-ELEMENTWISE = Remedy("its elementwise step", _reduce_nothing)
-"""Does not overflow although the operator does."""
-
 REMEDIES: Sequence[Remedy] = (
-    ELEMENTWISE,
+    Remedy("its elementwise step", _reduce_nothing, keeps_range=True),
     Remedy("axes left out", _leave_axes_out, _AXES),
     Remedy("axes listed", _list_axes, _AXES),
     # "one axis a node" needs keepdims=1. So Squeeze comes before it, and counts as altering whether all are reduced.

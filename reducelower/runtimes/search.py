@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from onnx import NodeProto, TensorProto, numpy_helper
 
@@ -16,12 +15,12 @@ from reducelower.rulebook.rules import Rules
 from reducelower.runtimes.facts import Fact, Is
 from reducelower.runtimes.features import Features
 from reducelower.runtimes.forms import FORMS
-from reducelower.runtimes.remedies import CASTS, ELEMENTWISE, PRODUCT, REMEDIES
+from reducelower.runtimes.remedies import CASTS, PRODUCT
 from reducelower.runtimes.remedy import NO_COMPARISON_DOES, Remedy, Written, rewrite
 from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.scope import Scope
 
-__all__ = ["Misfit", "has_remedies", "misfit", "remedies_for"]
+__all__ = ["Misfit", "misfit", "remedies_for"]
 
 _OVERFLOWING_BODIES = {
     "ReduceL2": "all that can stand for ReduceL2 squares before it adds up, which overflows.",
@@ -133,25 +132,20 @@ def remedies_for(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules, r
             yield remedy
 
 
-@cache
-def has_remedies(op_type: str) -> bool:
-    """Whether there are remedies for nodes of an operator, besides those for constants."""
-    return op_type in REDUCTIONS or op_type in FORMS or decompose.is_expressible(op_type)
-
-
 def _candidates(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Remedy]:
     if not problem.overflows:
         yield from (_CONSTANT_VALUE, _OPERANDS_STORED)
-    if not has_remedies(node.op_type):
-        return
-    if node.op_type not in REDUCTIONS:
-        yield from (form for form in FORMS.get(node.op_type, ()) if form.keeps_range or not problem.overflows)
+    yield from (form for form in FORMS.get(node.op_type, ()) if form.keeps_range or not problem.overflows)
+    if node.op_type in REDUCTIONS:
+        yield from _by_rules(node, scope, problem, rules, runtime)
+    elif decompose.is_expressible(node.op_type):
         other = Remedy(f"{node.op_type} by other operators", _other_operators)
-        is_trusted = node.op_type not in NO_COMPARISON_DOES or any(other.name in fact.by for fact in problem.facts)
-        if is_trusted and decompose.is_expressible(node.op_type):
+        if node.op_type not in NO_COMPARISON_DOES or any(other.name in fact.by for fact in problem.facts):
             yield other
-        return
-    yield from (ELEMENTWISE,) if problem.overflows else REMEDIES
+
+
+def _by_rules(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Remedy]:
+    """The ways to write a reduction with other operators or in another element type."""
     for book in _books(rules, runtime):
         yield from _by_rule(book, node, scope)
     # Only float16 gains range by a cast: it overflows long before float does.
