@@ -6,9 +6,9 @@ expansion gives the form for all axes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
@@ -16,7 +16,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_h
 from reducelower.api import legalize
 from reducelower.errors import ConversionError
 from reducelower.model.numbers import Array
-from reducelower.options import Book, Target
+from reducelower.options import Target
 from reducelower.recompose.expressions import (
     AXES,
     AXES_ARE_INPUT,
@@ -28,9 +28,9 @@ from reducelower.recompose.expressions import (
     Variable,
 )
 from reducelower.recompose.surroundings import attributes_of
-from reducelower.rulebook import RuleBook, RuleError, load_book
+from reducelower.rulebook import RuleBook, RuleError
 
-__all__ = ["Expansions", "Manner", "raisable"]
+__all__ = ["Manner", "expanded_forms", "raisable"]
 
 _RESULT = "result"
 
@@ -44,47 +44,33 @@ _UNCHANGING = frozenset({"Abs", "Exp", "Floor", "Log", "Reshape", "Sqrt"})
 """Operators that never change across opset versions: if a rule's body has one, its expansion has it too."""
 
 
-@dataclass(frozen=True)
-class Manner:
+class Manner(NamedTuple):
     """How a Reduce node reduces, and the element type of its data."""
 
     element_type: int
     keepdims: int
     noop: int
-    has_axes: bool
 
 
-class Expansions:
-    """The forms of some rule books, computed on demand."""
+def expanded_forms(
+    ops: Collection[str], books: Sequence[RuleBook], opset: int, manners: Collection[Manner], present: Collection[str]
+) -> Iterator[Form]:
+    """The forms of some operators in some books for these manners, given the operators in the graph.
 
-    def __init__(self, ops: Collection[str], books: Iterable[Book]) -> None:
-        """Select the rules of some operators in some books.
-
-        A form is named after the first book that has it.
-        """
-        self._ops = ops
-        self._books = [book if isinstance(book, RuleBook) else load_book(book) for book in books]
-
-    def forms(self, opset: int, manners: Collection[Manner], present: Collection[str]) -> Iterator[Form]:
-        """The forms for these manners, given the operators in the graph."""
-        for manner in sorted(manners, key=repr):
-            for book, op_type in self._rules(manner.element_type, present):
-                form = _form(book, op_type, manner, opset)
-                if form is not None:
-                    yield form
-
-    def _rules(self, element_type: int, present: Collection[str]) -> Iterator[tuple[RuleBook, str]]:
-        """The rules to look for: each book, and the operator."""
+    A form is named after the first book that has it.
+    """
+    for manner in sorted(manners):
         seen: set[int] = set()
-        for book in self._books:
+        for book in books:
             for op_type in raisable(book):
-                rule = book.find(op_type, element_type)
+                rule = book.find(op_type, manner.element_type)
                 # A rule inherited from another book is one form, not two.
-                if rule is None or id(rule) in seen or op_type not in self._ops:
+                if rule is None or id(rule) in seen or op_type not in ops:
                     continue
                 seen.add(id(rule))
-                if rule.operators & _UNCHANGING <= set(present):
-                    yield book, op_type
+                form = _form(book, op_type, manner, opset) if rule.operators & _UNCHANGING <= set(present) else None
+                if form is not None:
+                    yield form
 
 
 def raisable(book: RuleBook) -> tuple[str, ...]:
@@ -97,12 +83,10 @@ def _reduction(op_type: str, manner: Manner, opset: int) -> NodeProto | None:
     node = helper.make_node(op_type, ["data"], [_RESULT], keepdims=manner.keepdims)
     if opset >= AXES_ARE_INPUT:
         node.attribute.append(helper.make_attribute("noop_with_empty_axes", manner.noop))
-        node.input.extend([AXES] if manner.has_axes else [])
-    elif manner.noop:
-        return None
-    elif manner.has_axes:
-        node.attribute.append(helper.make_attribute(AXES, _SOME_AXES))
-    return node
+        node.input.append(AXES)
+        return node
+    node.attribute.append(helper.make_attribute(AXES, _SOME_AXES))
+    return None if manner.noop else node
 
 
 @lru_cache(_MOST_FORMS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from onnx import ModelProto
 
@@ -11,11 +11,12 @@ from reducelower.legalization.edits import Edit, splice
 from reducelower.model.attributes import copy_marks
 from reducelower.plan import Site
 from reducelower.recompose.composing import Left, compose
-from reducelower.recompose.expansions import Expansions, Manner
+from reducelower.recompose.expansions import Manner, expanded_forms
 from reducelower.recompose.expressions import Form
 from reducelower.recompose.place import Place
 from reducelower.recompose.search import Search
 from reducelower.recompose.surroundings import Surroundings
+from reducelower.rulebook import RuleBook
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 
@@ -25,9 +26,12 @@ __all__ = ["Raiser"]
 class Raiser:
     """One run over one model."""
 
-    def __init__(self, ground: Ground, expansions: Expansions, by_hand: Sequence[Form]) -> None:
+    def __init__(
+        self, ground: Ground, ops: Collection[str], books: Sequence[RuleBook], by_hand: Sequence[Form]
+    ) -> None:
         self._ground = ground
-        self._expansions = expansions
+        self._ops = ops
+        self._books = books
         self._by_hand = by_hand
         self.left: list[Left] = []
         self.nodes = 0
@@ -49,7 +53,7 @@ class Raiser:
         manners, present = _manners(surroundings, scope), frozenset(surroundings.op_types)
         by_hand = self._by_hand if manners or not _SIGNS.isdisjoint(present) else ()
         composites = [form for form in by_hand if form.is_reported]
-        reductions = [*self._expansions.forms(scope.opset, manners, present)]
+        reductions = [*expanded_forms(self._ops, self._books, scope.opset, manners, present)]
         reductions += [form for form in by_hand if not form.is_reported]
         search = Search(surroundings, (*composites, *reductions))
         for forms in (composites, reductions):
@@ -84,13 +88,11 @@ def _manners(surroundings: Surroundings, scope: GraphScope) -> set[Manner]:
     """The manners of the Reduce operators that the graph may spell out: those of its Reduce nodes, with the element
     types of these and of its casts."""
     element_types: set[int | None] = set()
-    manners: set[tuple[int, int, bool]] = set()
+    manners: set[tuple[int, int]] = set()
     for index, op_type in enumerate(surroundings.op_types):
         for name in surroundings.outputs[index] if op_type.startswith(("Reduce", "Cast")) else ():
             element_types.add(scope.element_type(name))
             made = surroundings.made(name)
             if made is not None and made.op_type.startswith("Reduce"):
-                attributes = made.attributes
-                has_axes = bool(attributes.get("axes")) or len(made.operands) > 1
-                manners.add((attributes.get("keepdims", 1), attributes.get("noop_with_empty_axes", 0), has_axes))
+                manners.add((made.attributes.get("keepdims", 1), made.attributes.get("noop_with_empty_axes", 0)))
     return {Manner(element_type, *manner) for element_type in element_types if element_type for manner in manners}

@@ -26,9 +26,10 @@ from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
 from reducelower.options import Book, Settings, Target
 from reducelower.plan import Plan
 from reducelower.recompose.composing import Left
-from reducelower.recompose.expansions import Expansions, raisable
+from reducelower.recompose.expansions import raisable
 from reducelower.recompose.expressions import Form, forms_of, written_operators
 from reducelower.recompose.raiser import Raiser
+from reducelower.rulebook import RuleBook
 from reducelower.rulebook.rules import SHIPPED, Rules
 
 __all__ = ["BOOKS", "known_operators", "raise_reductions", "raise_with_plan"]
@@ -104,7 +105,7 @@ def raise_with_plan(
 ) -> Legalized:
     """As `raise_reductions`, but return the plan as well, which `reducelower.verify` takes."""
     settings = settings or Settings()
-    books = tuple(rules)
+    books = [Rules(book).book for book in rules]
     chosen = None if ops is None else frozenset(ops)
     available = known_operators(books)
     for name in chosen or ():
@@ -115,7 +116,7 @@ def raise_with_plan(
 
 
 def _raised(
-    model: ModelProto, settings: Settings, chosen: Collection[str], books: Sequence[Book], *, in_place: bool
+    model: ModelProto, settings: Settings, chosen: Collection[str], books: Sequence[RuleBook], *, in_place: bool
 ) -> Legalized:
     unchanged = _unchanged_plan(model)
     if unchanged.refusals:
@@ -128,7 +129,7 @@ def _raised(
         inline(result)  # as verification does, which finds the sites by their positions
     before = skeleton(result, LARGEST_CONSTANT)
     written = [form for name in written_operators() if name in chosen for form in forms_of(name)]
-    one_pass = partial(_one_pass, result, settings, unchanged, Expansions(chosen, books), written)
+    one_pass = partial(_one_pass, result, settings, unchanged, chosen, books, written)
     plan, left = one_pass(before)
     is_settled = not plan.sites
     while not is_settled:  # a composed operator may be part of a larger form
@@ -148,14 +149,15 @@ def _one_pass(
     result: ModelProto,
     settings: Settings,
     unchanged: Plan,
-    expansions: Expansions,
+    chosen: Collection[str],
+    books: Sequence[RuleBook],
     written: Sequence[Form],
     before: ModelProto,
 ) -> tuple[Plan, Sequence[Left]]:
     """Compose, in place, the operators that a model spells out; return the plan, and what was left."""
     source = Document(before)
     ground = ground_of(result, source, Target(unchanged.source_opset), replace(settings, ir_version="keep"))
-    raiser = Raiser(ground, expansions, written)
+    raiser = Raiser(ground, chosen, books, written)
     try:
         sites = raiser.run(result, unchanged.source_opset)
     finally:

@@ -199,10 +199,7 @@ class Search:
         attributes, operands = made.attributes, made.operands
         is_input = len(operands) > 1 and operands[1] != ""
         stated = self._listed(operands[1]) if is_input else tuple(attributes.get("axes", ()))
-        if pattern.is_exact:
-            if not is_input and "axes" not in attributes:
-                return None
-        elif stated is None or (not stated and attributes.get("noop_with_empty_axes")):
+        if not pattern.is_exact and (stated is None or (not stated and attributes.get("noop_with_empty_axes"))):
             return None
         axes = Axes(stated, operands[0], operands[1] if is_input else None)
         return self._agreed(state, axes, is_exact=pattern.is_exact)
