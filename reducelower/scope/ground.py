@@ -81,7 +81,10 @@ class GraphView(Graph):
         source = ground.source.graph(key)
         # The enclosing graph may have been replaced by that of the run since.
         around = ground.source.graph(key[:-2]) if key else None
-        super().__init__(source.holder, around, source.node, source.imports, ground.source, key)
+        super().__init__(
+            source.holder, around, source.node, source.imports, ground.source.graph, key,
+            has_open_defaults=source.has_open_defaults,
+        )  # fmt: skip
         ground.source.put(self)
         self.ground = ground
         self.opset = opset

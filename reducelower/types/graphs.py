@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import count, repeat
 from math import prod
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any
 
 from onnx import GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, ValueInfoProto
 
@@ -20,24 +20,11 @@ from reducelower.model.schemas import DEFAULT_DOMAINS, plain_domain, type_string
 from reducelower.model.value_info import StatedType, stated_type
 from reducelower.types.known import COUNTING, LONGEST, Question
 
-__all__ = ["Constant", "Graph", "GraphKey", "Graphs"]
+__all__ = ["Constant", "Graph", "GraphKey"]
 
 
 GraphKey = tuple[int, ...]
 """Positions of node and subgraph from the main graph inward."""
-
-
-class Graphs(Protocol):
-    """The graphs of one model by their keys.
-
-    Attributes:
-        has_open_defaults: whether initializers of inputs are defaults that callers may override.
-    """
-
-    has_open_defaults: bool
-
-    def graph(self, key: GraphKey) -> Graph:
-        """The graph at a key."""
 
 
 class Constant:
@@ -87,8 +74,9 @@ class Graph:
         around: the enclosing graph, if there is one.
         node: the node that holds it.
         imports: the imports of a main graph.
-        model: the graphs of the model, if it is a graph of a model.
-        key: positions of node and subgraph from the main graph of the model inward.
+        graph_at: returns the graph of the model at a key; None if it is not a graph of a model.
+        key: its own key there.
+        has_open_defaults: whether initializers of inputs are only defaults, which callers may override.
     """
 
     def __init__(
@@ -97,17 +85,20 @@ class Graph:
         around: Graph | None,
         node: NodeProto | None = None,
         imports: Sequence[OperatorSetIdProto] | None = None,
-        model: Graphs | None = None,
+        graph_at: Callable[[GraphKey], Graph] | None = None,
         key: GraphKey = (),
+        *,
+        has_open_defaults: bool = False,
     ) -> None:
         """Take a graph, and for an inner graph the enclosing graph and the node that holds it."""
         self.holder = holder
         self.around = around
         self.node = node
         self.imports = imports
-        self.model = model
+        self.graph_at = graph_at
         self.key = key
-        self.place: Hashable = object() if model is None else key
+        self.has_open_defaults = has_open_defaults
+        self.place: Hashable = object() if graph_at is None else key
         """Its key for the resolver. It is not the graph itself, which would be a reference cycle."""
 
     def version(self, domain: str) -> int | None:
@@ -209,16 +200,15 @@ class Graph:
         node = self.constant_node(name) if initializer is None else None
         return initializer if node is None else tensor_of(node)
 
-    def is_default(self, name: str) -> bool:
-        """Whether an initializer is only the default of an input, which callers may override."""
-        return not self.key and self.model is not None and self.model.has_open_defaults and name in self.inputs
+    def _constant_tensor(self, name: str) -> TensorProto | None:
+        return None if self.has_open_defaults and name in self.inputs else self.tensor(name)
 
     def held(self, name: str) -> object | None:
         """The facts about a constant, or about the iteration number and condition of a Loop; None for other values.
 
         The object has an attribute for each `Question`.
         """
-        tensor = None if self.is_default(name) else self.tensor(name)
+        tensor = self._constant_tensor(name)
         if tensor is not None:
             return Constant(self, tensor, name)
         is_counter = self.node is not None and self.node.op_type == "Loop" and self.inputs.get(name, 2) < 2
@@ -231,7 +221,7 @@ class Graph:
         Raises:
             RefusedError: it cannot be read.
         """
-        tensor = None if self.is_default(name) else self.tensor(name)
+        tensor = self._constant_tensor(name)
         return None if tensor is None else value_of_tensor(tensor)
 
     # Stated types
@@ -252,12 +242,12 @@ class Graph:
 
     def inside(self, node: NodeProto) -> Sequence[Graph]:
         """The subgraphs of a node."""
-        if self.model is None:
+        if self.graph_at is None:
             return [Graph(graph, self, node) for _, _, graph in subgraphs(node)]
         index = next((at for at in map(self.positions.get, node.output) if at is not None), None)
         if index is None:
             return ()
-        return [self.model.graph((*self.key, index, number)) for number, _, _ in subgraphs(self.holder.node[index])]
+        return [self.graph_at((*self.key, index, number)) for number, _, _ in subgraphs(self.holder.node[index])]
 
 
 def _places(values: Sequence[ValueInfoProto] | Sequence[TensorProto]) -> Mapping[str, int]:

@@ -22,24 +22,23 @@ class Inference(Resolver):
     def __init__(self, model: ModelProto, *, freezes_defaults: bool = False) -> None:
         """Take a model, and whether defaults of inputs are constants."""
         super().__init__()
-        self.has_open_defaults = model.ir_version >= DEFAULTS_SINCE and not freezes_defaults
+        self._has_open_defaults = model.ir_version >= DEFAULTS_SINCE and not freezes_defaults
         self._model = model
         self._graphs: dict[GraphKey, Graph] = {}
 
     def graph(self, key: GraphKey) -> Graph:
         """The graph at a key."""
         if key not in self._graphs:
-            self._graphs[key] = (
-                self._inner(key)
-                if key
-                else Graph(self._model.graph, None, imports=self._model.opset_import, model=self)
-            )
+            model, is_open = self._model, self._has_open_defaults
+            main = (model.graph, None, None, model.opset_import, self.graph)
+            self._graphs[key] = self._inner(key) if key else Graph(*main, has_open_defaults=is_open)
         return self._graphs[key]
 
     def _inner(self, key: GraphKey) -> Graph:
         around = self.graph(key[:-2])
         node = around.holder.node[key[-2]]
-        return next(Graph(graph, around, node, None, self, key) for at, _, graph in subgraphs(node) if at == key[-1])
+        inner = next(graph for number, _, graph in subgraphs(node) if number == key[-1])
+        return Graph(inner, around, node, None, self.graph, key)
 
     def put(self, graph: Graph) -> None:
         """Replace the graph at a key by that of a run."""
