@@ -23,8 +23,10 @@ __all__ = [
     "is_float",
     "is_narrow_float",
     "lowest_and_highest",
+    "magnitude",
     "measure",
     "smallest_and_eps",
+    "widened",
 ]
 
 Array = npt.NDArray[Any]
@@ -78,6 +80,18 @@ def holds_special(values: Iterable[Any]) -> bool:
     """Whether some arrays hold NaN or an infinity; values that are not arrays are ignored."""
     floats = (value for value in values if isinstance(value, np.ndarray) and is_float(value))
     return any(not np.isfinite(value.astype(np.float64)).all() for value in floats)
+
+
+def widened(array: Array) -> Array:
+    """The same numbers in a type that keeps their differences, too."""
+    wide: Array = array.astype(_wide(array.dtype))
+    return wide
+
+
+def magnitude(values: Iterable[Any]) -> float:
+    """The largest finite magnitude among arrays of floats; 0 if there are none."""
+    floats = (widened(value) for value in values if isinstance(value, np.ndarray) and is_float(value))
+    return max((float(_largest(value)) for value in floats), default=0.0)
 
 
 def is_narrow_float(array: Array) -> bool:

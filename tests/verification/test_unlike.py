@@ -60,7 +60,7 @@ def test_of_many_unlike_regions_a_few_are_looked_at_in_detail() -> None:
     """Each of some 50 regions would be looked at with three rings of surroundings, in each way to align the models."""
     found, looks = within(None, *UNLIKE)
     assert any(finding.status == "different" for finding in found.findings)
-    assert looks < 700
+    assert looks < 800
 
 
 @pytest.mark.parametrize("looks", [1, 150, 250])
@@ -89,7 +89,7 @@ def test_a_region_that_a_plan_knows_is_a_difference_all_the_same() -> None:
     before = model(f"{outputs} {{ s = Tanh (x)  a = Neg (x)  y = Neg (a) }}", 18)
     after = model(f"{outputs} {{ s = Sin (x)  a = Abs (x)  y = Min (x, a) }}", 18)
     plan = Plan(18, Target(opset=18), (Site("graph", "Tanh#0", "Tanh", "by hand", 0, 0, 1),))
-    found = verify_regions(before, after, plan, checker=Checker(clock=Looked(15)))
+    found = verify_regions(before, after, plan, checker=Checker(clock=Looked(18)))
     assert found.unseen
     assert [(finding.op_type, finding.status) for finding in found.findings] == [
         ("Tanh", "different"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, identical
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.checking.cache import Cache
-from reducelower.verification.checking.seen import Setup
 from reducelower.verification.checking.tally import Tally, finding_of
 from reducelower.verification.checking.two_sides import run_both
 from reducelower.verification.feeding.limits import limits_of
@@ -130,8 +130,7 @@ def check(pair: Pair, tolerances: Mapping[str, Tolerance] | None, sets: Sets, cl
         sets: the sets of inputs.
         clock: the time left.
     """
-    setup = Setup(pair, tolerances, sets, clock or Clock(None))
-    tally = _check(setup)
+    tally = _check(pair, partial(run_both, pair, sets=sets, tolerances=tolerances, clock=clock or Clock(None)))
     if not tally.cases and tally.status != "different":
         reason = tally.refused[0] if tally.refused else "there was nothing to run it on"
         return Tally("not run", reason, runtime=tally.runtime)
@@ -174,34 +173,39 @@ _READING = frozenset({"class", "index", "index of elements", "places"})
 _WORST = ("different", "loses range")
 
 
-def _check(setup: Setup) -> Tally:
-    before, after = small_models(setup.pair)
+_Runner = Callable[[tuple[ModelProto, ModelProto], tuple[str, str]], Tally]
+"""Runs the two sides of a region, each in a runtime."""
+
+
+def _check(pair: Pair, run: _Runner) -> Tally:
+    models = before, after = small_models(pair)
     if not after.graph.output:
-        return Tally("different", f"the replacement computes none of {list(setup.pair.outputs)}")
+        return Tally("different", f"the replacement computes none of {list(pair.outputs)}")
     found = Tally()
     for name in (_NATIVE, _REFERENCE):
         refused = found.refused
-        found = run_both(setup, before, after, (name, name))
+        found = run(models, (name, name))
         found.refused = refused + found.refused
         if found.cases or found.status == "different":
             break
-    found = _by_node(setup, before, after, found)
-    doubt = no_evidence([(found.runtime, side) for side in (before, after)])
+    if len(pair.replacement) > 1:
+        found = _by_node(run, before, after, found)
+    doubt = no_evidence([(found.runtime, side) for side in models])
     return Tally(runtime=found.runtime, refused=[doubt]) if doubt and found.status in _WORST else found
 
 
-def _by_node(setup: Setup, before: ModelProto, after: ModelProto, found: Tally) -> Tally:
+def _by_node(run: _Runner, before: ModelProto, after: ModelProto, found: Tally) -> Tally:
     """Run a replacement of float16 in the evaluator too, which rounds each result, and return that if it differs.
 
     onnxruntime has few kernels for float16 on the CPU. It runs chains of other operators in float, and removes casts to
     float16 and back. A single operator of float16 may be far off in the evaluator as well, so it counts only if both
     sides differ there too.
     """
-    if not found.cases or found.status in _WORST or len(setup.pair.replacement) < 2:
+    if not found.cases or found.status in _WORST:
         return found
     if TensorProto.FLOAT16 not in float_types(after) or any(map(wrong_in_reference, (before, after))):
         return found
-    strict = run_both(setup, before, after, (_NATIVE, _REFERENCE))
-    if strict.status in _WORST and run_both(setup, before, after, (_REFERENCE, _REFERENCE)).status in _WORST:
+    strict = run((before, after), (_NATIVE, _REFERENCE))
+    if strict.status in _WORST and run((before, after), (_REFERENCE, _REFERENCE)).status in _WORST:
         return strict
     return found

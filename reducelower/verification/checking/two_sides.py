@@ -10,54 +10,67 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from reducelower.verification.checking.seen import Seen, Setup, judge_case
-from reducelower.verification.checking.tally import Tally, largest_kept
+from reducelower.numerics.measure import element_type_of, identical, is_float, magnitude
+from reducelower.numerics.tolerance import Tolerance
+from reducelower.verification.checking.tally import Tally
 from reducelower.verification.feeding.filling import Case
+from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.feeding.shapes import unfit
 from reducelower.verification.inputs.declared import Dims, may_have
-from reducelower.verification.judging.conditioning import Exactness
-from reducelower.verification.judging.witness import Witness
-from reducelower.verification.running.runtimes import Session, runtime_named
+from reducelower.verification.judging.compare import compare_outputs, unlike
+from reducelower.verification.judging.judge import judge
+from reducelower.verification.judging.question import Question
+from reducelower.verification.judging.sides import Sides
+from reducelower.verification.regions.pairs import Pair
+from reducelower.verification.running.clock import Clock
+from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 
 __all__ = ["run_both"]
 
+_ORDINARY = 100.0  # magnitude of inputs
+_HALVINGS = 24  # the range of double has 2048 octaves, and the bound is exact to a thousandth of one
 
-def run_both(setup: Setup, before: ModelProto, after: ModelProto, runtimes: tuple[str, str]) -> Tally:
-    """Run both sides, each in a runtime, on every set of inputs, and judge the results."""
+
+def run_both(
+    pair: Pair,
+    models: tuple[ModelProto, ModelProto],
+    runtimes: tuple[str, str],
+    sets: Sets,
+    tolerances: Mapping[str, Tolerance] | None,
+    clock: Clock,
+) -> Tally:
+    """Run both sides of a region, each in a runtime, on every set of inputs, and judge the results."""
     tally = Tally(runtime=" / ".join(dict.fromkeys(runtimes)))
     try:
-        left = runtime_named(runtimes[0]).load(Source(before))
+        left = runtime_named(runtimes[0]).load(Source(models[0]))
     except CannotRunError as error:
         return Tally(refused=[error.reason])
     try:
-        right = runtime_named(runtimes[1]).load(Source(after))
+        right = runtime_named(runtimes[1]).load(Source(models[1]))
     except CannotRunError as error:
         if error.unsupported or runtimes[0] != runtimes[1]:
             tally.refused.append(error.reason)
         else:
             tally.note("different", f"the replacement does not load: {error.reason}")
         return tally
-    return _Run(setup, (before, after), left, right, runtimes, tally).run()
+    sides = Sides(pair, models, runtimes, (left, right), tolerances, sets.seed, clock)
+    return _Run(sides, sets, tally).run()
 
 
 @dataclass
 class _Run:
-    """Both sides, loaded, and the results of the sets of inputs so far."""
+    """Both sides, and the results of the sets of inputs so far."""
 
-    _setup: Setup
-    _models: tuple[ModelProto, ModelProto]
-    _left: Session
-    _right: Session
-    _runtimes: tuple[str, str]
+    _sides: Sides
+    _sets: Sets
     _tally: Tally
     _last: tuple[dict[str, Any], list[Any]] | None = None
 
     def run(self) -> Tally:
         """Run all sets of inputs until the sides differ on one; raise an OutOfTimeError once the time is over."""
-        clock, witness, exactness = self._setup.clock, Witness(*self._models, *self._runtimes), Exactness(*self._models)
-        operator = self._models[self._setup.pair.is_raised]
-        for case in self._setup.sets(self._source_takes, self._both_take):
+        clock = self._sides.clock
+        for case in self._sets(self._source_takes, self._both_take):
             clock.check()
             try:
                 expected = self._source_gives(case.feeds)
@@ -67,7 +80,7 @@ class _Run:
                 self._tally.refused.append(error.reason)
                 continue
             try:
-                results = self._right.run(case.feeds, clock.left)
+                results = self._sides.sessions[1].run(case.feeds, clock.left)
             except OutOfTimeError:
                 raise
             except CannotRunError as error:
@@ -76,8 +89,8 @@ class _Run:
             if self._contradicts_model(case.feeds, expected):
                 continue
             self._tally.cases += 1
-            seen = Seen(self._setup, case, operator, self._left, expected, results, witness, exactness)
-            judge_case(self._tally, seen)
+            for at, (before, after) in enumerate(zip(expected, results, strict=True)):
+                self._compare(case, at, before, after)
             if self._tally.status == "different":
                 break  # no other case makes it worse
         if self._tally.status == "loses range":
@@ -85,17 +98,68 @@ class _Run:
         return self._tally
 
     def _bound(self) -> float:
-        """The magnitude up to which nothing is lost; 0 if it is not known."""
-        if self._tally.first_lost is None:
+        """The largest magnitude of inputs, to a thousandth, at which nothing is lost; 0 if it is not known.
+
+        The absolute values of the case with the smallest magnitude that loses something are scaled.
+        """
+        ordinary = [(top, case.feeds) for top, case in self._tally.lost if top >= 1 and not case.is_special]
+        high, feeds = min(ordinary, key=lambda item: item[0], default=(0.0, {}))
+        low = lost = high
+        self._sides.clock.check()
+        try:
+            if not feeds or not self._loses(feeds, 1.0):
+                return 0.0
+            low = max([1.0, *(top for top in self._tally.kept if top < lost)])
+            for _ in range(_HALVINGS):
+                middle = float(np.sqrt(low) * np.sqrt(high))
+                low, high = (low, middle) if self._loses(feeds, middle / lost) else (middle, high)
+        except CannotRunError:
             return 0.0
-        lost, case = self._tally.first_lost
-        kept = max((top for top in self._tally.kept if top < lost), default=1.0)
-        self._setup.clock.check()
-        return largest_kept(self._left, self._right, case.feeds, lost, max(kept, 1.0))
+        return low
+
+    def _loses(self, feeds: Mapping[str, Any], factor: float) -> bool:
+        """Whether something that is finite before is not finite after, on absolute values that are scaled."""
+        scaled = {name: _scaled(value, factor) for name, value in feeds.items()}
+        results = zip(*(session.run(scaled, None) for session in self._sides.sessions), strict=True)
+        floats = (pair for pair in results if is_float(pair[0]) and not unlike(*pair))
+        return any(bool((np.isfinite(before) & ~np.isfinite(after)).any()) for before, after in floats)
+
+    def _compare(self, case: Case, at: int, before: Any, after: Any) -> None:
+        """Compare one output of both sides, and note the outcome."""
+        if not (isinstance(before, np.ndarray) and isinstance(after, np.ndarray)):
+            self._compare_parts(case, before, after)
+            return
+        tally, fed = self._tally, magnitude(case.feeds.values())
+        tally.values += before.size
+        if identical(before, after):
+            tally.kept.append(fed)
+            return
+        question = Question(self._sides, case, at, (before, after))
+        status, reason = judge(question)
+        if status == "equal" or not self._is_beyond_tolerance(question):
+            tally.note(status, reason, case)
+            tally.measured(question.found, str(question.tolerance))
+            if status == "loses range":
+                tally.lost.append((fed, case))
+            else:
+                tally.kept.append(fed)
+
+    def _is_beyond_tolerance(self, question: Question) -> bool:
+        """Whether the caller's tolerance says nothing about such inputs: it is meant for the scale of the outputs."""
+        is_of_caller = element_type_of(question.results[0]) in (self._sides.tolerances or {})
+        is_large = question.tolerance.absolute > 0 and magnitude(question.case.feeds.values()) > _ORDINARY
+        return is_of_caller and (is_large or (question.are_numbers and question.is_extreme))
+
+    def _compare_parts(self, case: Case, before: Any, after: Any) -> None:
+        """Compare sequences, maps and optional values part by part."""
+        for item in compare_outputs(("value",), [before], [after], runtime="", tolerances=self._sides.tolerances):
+            if item.verdict == "different":
+                self._tally.note("different", f"{item.name}: {item.reason}", case)
+            self._tally.values += int(np.prod(item.shape_before, dtype=np.int64))
 
     def _contradicts_model(self, feeds: Mapping[str, Any], expected: Sequence[Any]) -> bool:
         """Whether inputs of the declared shapes give another shape than the model states, due to sizes among them."""
-        if not self._setup.limits.where or not all(
+        if not self._sets.limits.where or not all(
             may_have(dims, feeds[name].shape)
             for name, dims in self._declared.items()
             if isinstance(feeds.get(name), np.ndarray)
@@ -105,12 +169,12 @@ class _Run:
 
     @cached_property
     def _declared(self) -> dict[str, Dims | None]:
-        pair = self._setup.pair
+        pair = self._sides.pair
         return {item.name: pair.before.type_of(item.name)[1] if pair.is_carried else item.dims for item in pair.inputs}
 
     def _gives_another_shape(self, expected: Sequence[Any]) -> bool:
         """Whether the source gave another shape than the model states for its outputs."""
-        pair = self._setup.pair
+        pair = self._sides.pair
         stated = map(pair.before.stated_dims, pair.outputs)
         return not all(
             may_have(known, value.shape)
@@ -124,13 +188,13 @@ class _Run:
         if not self._source_takes(feeds):
             return False
         try:
-            return bool(self._right.run(feeds))
+            return bool(self._sides.sessions[1].run(feeds))
         except CannotRunError:
             return False
 
     def _source_takes(self, feeds: Mapping[str, Any]) -> bool:
         """Whether the source accepts these inputs; if not, the tally notes why."""
-        self._setup.clock.check()  # many sizes may be tried before the first set of inputs
+        self._sides.clock.check()  # many sizes may be tried before the first set of inputs
         objection = self._objection(feeds)
         if objection is not None:
             self._tally.refused.append(objection)
@@ -141,18 +205,18 @@ class _Run:
         known, results = self._last or ({}, [])
         if self._last and known.keys() == feeds.keys() and all(known[name] is feeds[name] for name in known):
             return results
-        return self._left.run(feeds, self._setup.clock.left)
+        return self._sides.sessions[0].run(feeds, self._sides.clock.left)
 
     def _objection(self, feeds: Mapping[str, Any]) -> str | None:
-        if reason := unfit(feeds, *self._models):
+        if reason := unfit(feeds, *self._sides.models):
             return reason
         try:
             results = self._source_gives(feeds)
             self._last = dict(feeds), results
-            if any(item.dims is None for item in self._setup.pair.inputs) and self._gives_another_shape(results):
+            if any(item.dims is None for item in self._sides.pair.inputs) and self._gives_another_shape(results):
                 return "of inputs of these ranks, it gives another shape than the model states"
-            if self._runtimes == ("reference", "reference"):
-                self._right.run(feeds)  # it takes sizes that do not fit each other, and broadcasts
+            if self._sides.runtimes == ("reference", "reference"):
+                self._sides.sessions[1].run(feeds)  # it takes sizes that do not fit each other, and broadcasts
         except CannotRunError as error:
             return error.reason
         return None
@@ -163,11 +227,17 @@ class _Run:
         """Note that the replacement fails on inputs that the source took."""
         tally = self._tally
         if (
-            error.unsupported or self._runtimes[0] != self._runtimes[1]
+            error.unsupported or self._sides.runtimes[0] != self._sides.runtimes[1]
         ):  # another runtime may be stricter about what it is fed
             tally.refused.append(error.reason)
-        elif not self._setup.limits.takes_any and any(np.size(value) == 0 for value in case.feeds.values()):
+        elif not self._sets.limits.takes_any and any(np.size(value) == 0 for value in case.feeds.values()):
             tally.notes.setdefault(f"Of values without elements, the replacement fails: {error.reason}.")
         else:
             tally.cases += 1
             tally.note("different", f"the replacement fails where the source runs: {error.reason}", case)
+
+
+def _scaled(value: Any, factor: float) -> Any:
+    if not isinstance(value, np.ndarray) or not is_float(value):
+        return value
+    return (np.abs(value.astype(np.float64)) * factor).astype(value.dtype)

@@ -1,126 +1,196 @@
-"""Judges one result of both sides by tolerance: equal, out of range on either side, or different."""
+"""Judges a result in which two sides differ: the specification leaves as much room as its witnesses differ.
+
+A witness is another way to work out what the source gives: on inputs moved by last places, in exact arithmetic, in
+double, as function bodies of the specification, in the reference evaluator. An element of the result is right if it is
+near what a witness gives, or not much farther from it than the source itself. Witnesses are asked in order of cost,
+until every element that differs is explained.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from reducelower.numerics.measure import (
-    Array,
-    Difference,
-    is_float,
-    measure,
-    smallest_and_eps,
-)
-from reducelower.numerics.tolerance import Tolerance
-from reducelower.verification.findings import SiteStatus
-from reducelower.verification.judging.compare import unlike
-from reducelower.verification.judging.conditioning import Move, explained
+from reducelower.numerics.measure import Array, magnitude, widened
+from reducelower.verification.findings import STATUSES, SiteStatus
+from reducelower.verification.judging.question import NEAR_THE_END, Question, agree, finite, is_between
 
-__all__ = ["NEAR_THE_END", "Judgement", "Sight", "are_extreme", "judge"]
+__all__ = ["judge"]
 
-NEAR_THE_END = 1 / 64
-"""Share of the largest number of a type above which sums of a few values are out of range."""
+_JUMP = 1e-3  # share of the largest number by which no rounding moves a result
+_MORE_PLACES = 16.0  # a result may round in more places than the inputs alone
+_FEW = 0.01  # share of the elements that may be off by a step where values are rounded to steps
+_AS_FAR = 2.0  # the error of the result against that of the source
+_EVERYDAY = 0.1, 4.0  # no form may lose range for inputs of these magnitudes, even if the caller chose it
+_SEVERITY = {status: at for at, status in enumerate(STATUSES)}
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """One output of one run: the worst status of its values, with a sentence unless they are equal.
+class _Explained:
+    """What a witness explains: a mask of elements, their status, and what is said about them."""
 
-    The errors are over equal finite values; `elements` marks the values that differ.
-    """
-
+    elements: Array
     status: SiteStatus
-    reason: str
-    max_ulp: int = 0
-    max_absolute: float = 0.0
-    max_relative: float = 0.0
-    elements: Array | None = None
+    words: str = ""
 
 
-@dataclass(frozen=True)
-class Sight:
-    """What is known about a run besides its results.
+def judge(question: Question) -> tuple[SiteStatus, str]:
+    """The worst status of the elements of an output, and a sentence about those that have it."""
+    if not question.found.mismatch:
+        return "equal", ""
+    if question.sides.are_random(question.case.feeds, question.at, question.results[0]):
+        return "not run", "it draws random numbers, different ones each time"
+    if not question.are_numbers:
+        return _as_a_whole(question)
+    question.sides.clock.check()
+    status: SiteStatus = "equal"
+    reason = ""
+    for witness in _WITNESSES:
+        for found in witness(question):
+            explained = question.open & found.elements
+            if explained.any() and _SEVERITY[found.status] > _SEVERITY[status]:
+                status, reason = found.status, question.told(explained, found.words)
+            question.open &= ~explained
+            if not question.open.any():
+                return status, reason
+    return _unexplained(question)
 
-    Attributes:
-        is_special: whether NaN or infinities were fed, so that those in the results are no overflow.
-        is_extreme: whether values close to the limit of the range were fed, so that overflows may differ.
-        may_improve: whether the result may be finite where the source overflows: for a conversion it may; for any other
-            two models that is a difference.
-        moves: functions that find out how far rounding alone moves each element of the source's result: rounding of its
-            inputs, then of inner values.
+
+def _as_a_whole(question: Question) -> tuple[SiteStatus, str]:
+    """Where shapes, types or texts differ: the reference evaluator may side with the result, or excuse it."""
+    one, other = question.in_reference
+    if one is not None and (agree(one, question.results[1]) or (other is not None and agree(one, other))):
+        return "departs", f"the runtime diverges from the specification: {question.found.mismatch}"
+    return "different", question.found.mismatch
+
+
+def _unexplained(question: Question) -> tuple[SiteStatus, str]:
+    """The status if elements are left: they are different, unless they only lose range, and on no everyday inputs."""
+    is_everyday = _EVERYDAY[0] <= magnitude(question.case.feeds.values()) <= _EVERYDAY[1]
+    if not question.is_lost[question.open].all() or (is_everyday and not question.case.is_special):
+        return "different", question.found.mismatch
+    body = question.given("as bodies")
+    if body is not None and question.is_near(body, question.relative * np.abs(finite(body)))[question.open].all():
+        return "loses range", question.told(question.open, "overflow or vanish, as the operator's definition does")
+    if question.exact is not None:
+        return "different", question.found.mismatch
+    return "loses range", question.told(question.open, "overflow or vanish")
+
+
+def _by_last_places(question: Question) -> Iterator[_Explained]:
+    """The source on inputs of which the last places change.
+
+    Rounding may move floats as far, and a bit farther. It does not explain integers that also differ in double, as on a
+    tie, nor truth values.
     """
-
-    is_special: bool = False
-    is_extreme: bool = False
-    may_improve: bool = True
-    moves: Sequence[Callable[[], Move | None]] = ()
-
-
-NO_SIGHT = Sight()
-
-
-def are_extreme(values: Iterable[Any], dtype: np.dtype[Any]) -> bool:
-    """Whether inputs are close to the limit of a float type's range, and none of them is NaN or infinite."""
-    wide = [item.astype(np.float64) for item in values if isinstance(item, np.ndarray) and is_float(item)]
-    top = max((float(np.abs(item).max(initial=0)) for item in wide), default=0.0)
-    return is_float(np.zeros(0, dtype)) and np.isfinite(top) and top > smallest_and_eps(dtype)[2] * NEAR_THE_END
-
-
-def judge(before: Array, after: Array, tolerance: Tolerance, sight: Sight = NO_SIGHT) -> Judgement:
-    """Compare by tolerance; set aside, and report, what the source itself cannot represent in its element type."""
-    if reason := unlike(before, after):
-        return Judgement("different", reason)
-    found = measure(before, after, tolerance)
-    aside = 0
-    if is_float(before) and not sight.is_special:
-        overflown = ~np.isfinite(before.astype(np.float64))
-        is_better = np.isfinite(after.astype(np.float64))
-        overflown &= (sight.is_extreme & ~is_better) | (is_better & sight.may_improve)
-    else:
-        overflown = np.zeros(before.shape, np.bool_)
-    for move in (None, *sight.moves):  # each move takes more runs
-        if not found.mismatch:
-            break
-        if move is not None:
-            found = explained(before, after, tolerance, move())
-        aside = 0 if found.elements is None else int((overflown & found.elements).sum())
-        if aside and aside == found.outside:
-            found = measure(np.where(overflown, after, before), after, tolerance, allowance=np.inf)
-    if (
-        found.elements is not None
-        and is_float(before)
-        and not sight.is_special
-        and _overflow_alike(before, after, found, sight)
-    ):
-        sentence = f"{found.outside} values overflow in one order of additions and not in the other"
-        return Judgement("overflow", sentence)
-    figures = found.max_ulp, found.max_absolute, found.max_relative
-    if found.mismatch:
-        status: SiteStatus = "loses range" if found.loses_range else "different"
-        return Judgement(status, found.mismatch, *figures, found.elements)
-    if aside:
-        return Judgement("overflow", f"{aside} values are finite where the source overflows or has no number", *figures)
-    return Judgement("equal", "", *figures)
+    if question.results[0].dtype == np.bool_:
+        return
+    if not question.is_float:
+        one, other = (question.given("in double", of_result=side) for side in (False, True))
+        if one is not None and other is not None and (one != other)[question.open].any():
+            return
+    moved = question.sides.moved(question.case.feeds, question.at, of_result=question.is_swapped)
+    moves = [question.off(widened(value)) for value in moved if np.shape(value) == question.source.shape]
+    if not moves:
+        return
+    reach = np.maximum.reduce(moves)
+    if question.is_float:
+        reach = np.minimum(reach, _JUMP * question.largest)
+    elements = question.distance <= reach * (_MORE_PLACES if question.is_float else 1)
+    left = question.open & ~elements
+    if np.count_nonzero(left) <= _FEW * left.size and not (left & question.is_lost).any():
+        elements |= question.distance <= reach.max(initial=0)
+    yield _Explained(elements, "equal")
 
 
-def _overflow_alike(before: Array, after: Array, found: Difference, sight: Sight) -> bool:
-    """Whether the values that differ are close to the limit of the type, and both sides overflow elsewhere."""
-    if not is_float(before):
-        return False
-    wide_before, wide_after = before.astype(np.float64), after.astype(np.float64)
-    infinite = ~np.isfinite(wide_before), ~np.isfinite(wide_after)
-    if not (infinite[0].any() and infinite[1].any()):
-        return False
-    _, eps, largest = smallest_and_eps(before.dtype)
-    where = found.elements
-    one = np.where(np.isfinite(wide_before), wide_before, wide_after)[where]
-    if sight.is_extreme:
-        with np.errstate(all="ignore"):
-            is_rounding = np.abs(wide_before - wide_after) <= eps * largest
-        return bool((infinite[0] | infinite[1] | is_rounding)[where].all())
-    other = (infinite[0] != infinite[1])[where]
-    return bool((other & (np.abs(one) > largest * NEAR_THE_END)).all())
+def _by_range(question: Question) -> Iterator[_Explained]:
+    """The source, if it overflows somewhere in this output: the order of operations decides what else does."""
+    if question.overflows:
+        elements = question.is_near(question.source, 0, NEAR_THE_END)
+        if question.is_extreme:
+            elements |= ~np.isfinite(question.source) | ~np.isfinite(question.result)
+        yield _Explained(elements, "overflow", "overflow in one order of operations and not in another")
+
+
+def _by_exact_arithmetic(question: Question) -> Iterator[_Explained]:
+    """The formula of a Reduce operator."""
+    if question.exact is None:
+        return
+    low, high, takes_nan = question.exact
+    slack = 4 * question.smallest + question.relative * np.abs(finite(low))
+    source_is_right, is_right = (
+        is_between(value, low - slack, high + slack, question.end) | (takes_nan & np.isnan(value))
+        for value in (question.source, question.result)
+    )
+    better = "are right where the source is not"
+    yield _Explained(source_is_right & is_right, "equal")
+    if question.is_swapped:
+        yield _Explained(source_is_right & ~np.isfinite(question.result), "improved", better)
+        yield _Explained(is_right, "overflow", "lose digits or range in the kernel of the operator")
+    yield _Explained(is_right, "improved", better)
+    both_overflow = ~np.isfinite(question.source) & ~np.isfinite(question.result) & np.isfinite(low)
+    yield _Explained(both_overflow & ~source_is_right, "overflow", "overflow on either side")
+
+
+def _by_double(question: Question) -> Iterator[_Explained]:
+    """The source in double.
+
+    If neither model is known to replace the other, being better is a difference, except in the last places of the
+    largest number, and on inputs at the ends of the range.
+    """
+    if not question.is_float or question.exact is not None:
+        return
+    is_at_the_ends = question.overflows and (question.is_extreme or question.has_no_reciprocal)
+    if not (question.is_conversion or is_at_the_ends or question.are_last_places):
+        return
+    truth = question.given("in double")
+    is_told = truth is not None and question.results[0].dtype != np.float64  # of doubles, no wider type tells all
+    if question.is_conversion and not question.case.is_special and not is_told:
+        elements = ~np.isfinite(question.source) & np.isfinite(question.result)
+        yield _Explained(elements, "overflow", "are finite where the source is not")
+    if truth is None:
+        return
+    off, words = question.off(truth), "lose digits or range in the source, too"
+    radius = np.maximum(_AS_FAR * off, question.relative * np.abs(finite(truth))) + 4 * question.smallest
+    is_near = question.is_near(truth, radius, NEAR_THE_END if question.is_conversion else 1.0)
+    yield _Explained(is_near | (~np.isfinite(question.source) & np.isfinite(truth)), "overflow", words)
+    if question.are_last_places:  # the source may have some elements right by chance, beside others
+        yield _Explained(question.is_near(truth, _MORE_PLACES * off.max(initial=0)), "overflow", words)
+
+
+def _by_body(question: Question) -> Iterator[_Explained]:
+    """The source as function bodies of the specification, in the same runtime and element type.
+
+    What they overflow on is a loss of range, except on inputs so large that sums of a few of them overflow.
+    """
+    body = question.given("as bodies")
+    if body is not None:
+        elements = question.is_close(body)
+        if question.is_float and not (question.is_extreme and question.exact is None):
+            elements &= np.isfinite(question.result)
+        yield _Explained(elements, "overflow", "lose digits or range, as the specification's body of the operator does")
+
+
+def _by_reference(question: Question) -> Iterator[_Explained]:
+    """The reference evaluator, if it sides with the result, or gives the same for both sides."""
+    words = "differ, since the runtime diverges from the specification"
+    given = question.given("in the reference")
+    if given is not None:
+        status: SiteStatus = "overflow" if question.is_float and question.are_last_places else "departs"
+        yield _Explained(question.is_close(given), status, words)
+    one, other = question.in_reference
+    if one is not None and other is not None and agree(one, other):
+        yield _Explained(question.open.copy(), "departs", words)
+
+
+_WITNESSES: Sequence[Callable[[Question], Iterator[_Explained]]] = (
+    _by_last_places,
+    _by_range,
+    _by_exact_arithmetic,
+    _by_double,
+    _by_body,
+    _by_reference,
+)
+"""Each yields what it explains, and nothing if it is no evidence; the cheapest first."""

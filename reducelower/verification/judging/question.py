@@ -1,0 +1,180 @@
+"""A result in which both sides may differ, and how near it is to what a witness gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from reducelower.numerics.measure import (
+    Array,
+    Difference,
+    element_type_of,
+    is_float,
+    magnitude,
+    measure,
+    smallest_and_eps,
+    widened,
+)
+from reducelower.numerics.tolerance import tolerance_for
+from reducelower.verification.feeding.filling import Case
+from reducelower.verification.judging.compare import unlike
+from reducelower.verification.judging.exact import bounds, specimen_of
+from reducelower.verification.judging.sides import Sides
+
+__all__ = ["NEAR_THE_END", "Question", "agree", "finite", "is_between"]
+
+NEAR_THE_END = 1 / 64
+"""Share of the largest number of a type above which sums of a few values are out of range."""
+
+_CLOSE = 1e-4  # share of a number by which another runtime may be off
+_AS_FAR = 2.0  # the error of the result against that of the source
+_LAST_PLACES = 64  # ULP of the largest number, as in the tolerance of float and double
+
+
+@dataclass
+class Question:
+    """One output of both sides on one set of inputs.
+
+    Attributes:
+        sides: what gave it, and the witnesses.
+        case: the inputs.
+        at: the number of the output.
+        results: what the sides gave. If an operator replaces a form of it, the form is what has to be right: then the
+            operator counts as the source.
+    """
+
+    sides: Sides
+    case: Case
+    at: int
+    results: tuple[Array, Array]
+
+    def __post_init__(self) -> None:
+        before, after = self.results
+        element_type, pair = element_type_of(before), self.sides.pair
+        self.tolerance = tolerance_for(element_type, self.sides.tolerances)
+        clause = unlike(before, after)
+        self.found = Difference(clause) if clause else measure(before, after, self.tolerance)
+        self.are_numbers = not clause and before.dtype.kind not in "OSUT"  # of one shape
+        if not self.are_numbers or not self.found.mismatch:
+            return
+        # What differs, and no witness has explained so far.
+        self.open = np.zeros(before.shape, np.bool_) if self.found.elements is None else self.found.elements.copy()
+        self.is_conversion = bool(pair.site.rule)  # one side is known to replace the other, and may be better
+        self.is_swapped = pair.is_raised and pair.has_formula
+        self.source, self.result = map(widened, self.results[::-1] if self.is_swapped else self.results)
+        self.is_float = is_float(before)
+        self.smallest, self.eps, self.end = smallest_and_eps(before.dtype) if self.is_float else (0.0, 0.0, np.inf)
+        self.relative = tolerance_for(element_type).relative
+
+    @cached_property
+    def is_extreme(self) -> bool:
+        """Whether numbers close to the limit of the range were fed, so that overflows may differ."""
+        return not self.case.is_special and magnitude(self.case.feeds.values()) > self.end * NEAR_THE_END
+
+    @cached_property
+    def has_no_reciprocal(self) -> bool:
+        """Whether numbers were fed that are so close to zero that one divided by them overflows."""
+        floats = (value for value in self.case.feeds.values() if isinstance(value, np.ndarray) and is_float(value))
+        sizes = (np.abs(widened(value)) for value in floats)
+        return any(bool(((size > 0) & (size * self.end < 1)).any()) for size in sizes)
+
+    @cached_property
+    def in_reference(self) -> tuple[Array | None, Array | None]:
+        """What the reference evaluator gives for both sides."""
+        feeds, at = self.case.feeds, self.at
+        one, other = (self.sides.given("in the reference", feeds, at, of_result=side) for side in (False, True))
+        return one, other
+
+    @cached_property
+    def overflows(self) -> bool:
+        """Whether the source overflows somewhere in this output, and exact arithmetic does not tell where it should."""
+        is_told = not self.is_float or self.case.is_special or self.exact is not None
+        return not is_told and not np.isfinite(self.source).all()
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest finite number that was fed, or that a side gave."""
+        return max(magnitude(self.case.feeds.values()), magnitude(self.results))
+
+    @cached_property
+    def distance(self) -> Array:
+        """How far apart the sides are; NaN where that is no number."""
+        return _apart(self.source, self.result)
+
+    @property
+    def are_last_places(self) -> bool:
+        """Whether all that is open is in the last places of the largest number: it is chance which side loses these."""
+        return bool((self.distance[self.open] <= _LAST_PLACES * self.eps * self.largest).all())
+
+    @cached_property
+    def is_lost(self) -> Array:
+        """Where the source is finite, and the result infinite, NaN, or zero by underflow."""
+        is_tiny = (self.source != 0) & (np.abs(self.source) < (self.smallest / (self.eps or 1)) ** 0.5)
+        lost: Array = np.isfinite(self.source) & (~np.isfinite(self.result) | (is_tiny & (self.result == 0)))
+        return lost
+
+    @cached_property
+    def exact(self) -> tuple[Array, Array, Array] | None:
+        """The bounds between which exact arithmetic has a Reduce operator; None if it is none, or long."""
+        pair, element_type = self.sides.pair, element_type_of(self.results[0])
+        if not pair.has_formula or element_type in (self.sides.tolerances or {}):
+            return None
+        (node,) = self.sides.models[pair.is_raised].graph.node
+        specimen = specimen_of(node, {**pair.constants[0], **self.case.feeds})
+        return None if specimen is None else bounds(node.op_type, specimen, self.results[0], self.open)
+
+    def given(self, way: str, *, of_result: bool = False) -> Any:
+        """This output of a side in another way, widened; None if it is not known in the same shape."""
+        value = self.sides.given(way, self.case.feeds, self.at, of_result=of_result != self.is_swapped)
+        return None if value is None or value.shape != self.source.shape else widened(value)
+
+    def is_near(self, value: Array, radius: Any, end: float = np.inf) -> Array:
+        """Where the result is near a value; above a share of the largest number, infinity is near, too."""
+        same = (self.result == value) | (np.isnan(self.result) & np.isnan(value))
+        near: Array = same | is_between(self.result, value - radius, value + radius, self.end, end)
+        return near
+
+    def is_close(self, value: Array) -> Array:
+        """Where the result is as close to what another runtime gives as that may be off, or as the source is."""
+        size = np.abs(finite(value))
+        off = np.maximum(_CLOSE * size, self.eps * size.max(initial=0))
+        return self.is_near(value, np.maximum(np.minimum(_AS_FAR * self.off(value), off), self.relative * size))
+
+    def off(self, value: Array) -> Array:
+        """How far the source is from a value; 0 where that is no number."""
+        return finite(_apart(self.source, value))
+
+    def told(self, elements: Array, words: str) -> str:
+        """A sentence on some elements, with what both sides give for the first."""
+        at = np.flatnonzero(elements)[0]
+        before, after = (str(value.ravel()[at]) for value in self.results)
+        return f"{np.count_nonzero(elements)} of {elements.size} values {words}: {before} before, {after} after"
+
+
+def _apart(one: Array, other: Array) -> Array:
+    with np.errstate(all="ignore"):
+        distance: Array = np.abs(one - other)
+    return distance
+
+
+def finite(value: Array) -> Array:
+    """The same numbers, and zeros in place of NaN and infinities."""
+    result: Array = np.where(np.isfinite(value), value, 0)
+    return result
+
+
+def agree(one: Array, other: Array) -> bool:
+    """Whether two results are the same within the tolerance of their type."""
+    return not unlike(one, other) and not measure(one, other, tolerance_for(element_type_of(one))).mismatch
+
+
+def is_between(value: Array, low: Array, high: Array, largest: float, end: float = 1.0) -> Array:
+    """Where values are within bounds; an infinity also if a bound is beyond some share of the largest number."""
+    bound = largest * end
+    low = np.where(low >= largest, bound, np.where(low < -bound, -np.inf, low))
+    high = np.where(high <= -largest, -bound, np.where(high > bound, np.inf, high))
+    between: Array = (low <= value) & (value <= high)
+    return between

@@ -1,0 +1,116 @@
+"""Both sides of a region, with what else computes them: in double, as function bodies, in the reference evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from reducelower.model.graph import walk
+from reducelower.numerics.measure import Array, identical, is_float, smallest_and_eps
+from reducelower.numerics.tolerance import Tolerance
+from reducelower.verification.operators import BY_PROBABILITY, RANDOM
+from reducelower.verification.regions.pairs import Pair
+from reducelower.verification.running.clock import Clock
+from reducelower.verification.running.conditions import CPU
+from reducelower.verification.running.reference_gaps import wrong_in_reference
+from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime, Session, try_load, try_run
+from reducelower.verification.running.source import Source
+from reducelower.verification.running.wider import InDouble, modern, with_bodies
+
+__all__ = ["Sides"]
+
+_DRAWS = 4  # one draw may leave an element in place by chance
+_STEPS = np.array([-2.0, -1.0, 1.0, 2.0])  # ULP
+_REDRAWN = 32  # runs until random numbers give another result: with one element, most draws give the same
+
+
+@dataclass
+class Sides:
+    """Both sides of a region, loaded, and other sessions of them, which are loaded when they are first asked.
+
+    Attributes:
+        pair: the region.
+        models: its two sides.
+        runtimes: the names of the runtimes in which they are loaded.
+        sessions: both loaded.
+        tolerances: by element type, replacing the defaults.
+        seed: for changes of last places.
+        clock: the time left.
+    """
+
+    pair: Pair
+    models: tuple[ModelProto, ModelProto]
+    runtimes: tuple[str, str]
+    sessions: tuple[Session, Session]
+    tolerances: Mapping[str, Tolerance] | None
+    seed: int
+    clock: Clock
+    _others: dict[tuple[str, bool], Session | None] = field(default_factory=dict)
+
+    def given(self, way: str, feeds: Mapping[str, Any], at: int, *, of_result: bool = False) -> Array | None:
+        """One output of a side in another way, which is a key of `_WAYS`; None if that is no evidence or fails."""
+        key = way, of_result
+        if key not in self._others:
+            self.clock.check()
+            self._others[key] = _WAYS[way](self.models[of_result], self.runtimes)
+        results = try_run(self._others[key], feeds)
+        return results[at] if results and isinstance(results[at], np.ndarray) else None
+
+    def moved(self, feeds: Mapping[str, Any], at: int, *, of_result: bool = False) -> Iterator[Any]:
+        """What a side gives when every float in its inputs moves by one or two last places."""
+        if any(isinstance(value, np.ndarray) and is_float(value) and value.size for value in feeds.values()):
+            for draw in range(_DRAWS):
+                rng = np.random.default_rng([self.seed, draw, 1])
+                results = try_run(self.sessions[of_result], {name: _moved(value, rng) for name, value in feeds.items()})
+                yield from (results or ())[at : at + 1]
+
+    def are_random(self, feeds: Mapping[str, Any], at: int, result: Array) -> bool:
+        """Whether the source draws random numbers, so that it gives different results for the same inputs.
+
+        Operators that draw by probability may give the same each time on inputs that are no probabilities, so they
+        always count as random.
+        """
+        kinds = {node.op_type for node in walk(self.pair.nodes)}
+        if kinds.isdisjoint(RANDOM):
+            return False
+        again = (self.sessions[0].run(feeds, None)[at] for _ in range(_REDRAWN))
+        return not kinds.isdisjoint(BY_PROBABILITY) or not all(identical(value, result) for value in again)
+
+
+def _moved(value: Any, rng: np.random.Generator) -> Any:
+    if not (isinstance(value, np.ndarray) and is_float(value)):
+        return value
+    _, eps, _ = smallest_and_eps(value.dtype)
+    wide = value.astype(np.float64 if value.dtype.itemsize < 8 else np.longdouble)
+    with np.errstate(all="ignore"):
+        return (wide * (1 + eps * rng.choice(_STEPS, value.shape))).astype(value.dtype)
+
+
+def _in_double(model: ModelProto, runtimes: Sequence[str]) -> Session | None:
+    return InDouble.of(model) if runtimes[0] == runtimes[1] else None
+
+
+def _as_bodies(model: ModelProto, runtimes: Sequence[str]) -> Session | None:
+    """A model as function bodies of the specification, in the runtime of the result."""
+    body = with_bodies(modern(model))
+    if body is None:
+        return None
+    runtime = OnnxRuntime(CPU) if runtimes[1] == OnnxRuntime.name else ReferenceRuntime()
+    return try_load(runtime, Source(body)) or try_load(ReferenceRuntime(), Source(body))
+
+
+def _in_reference(model: ModelProto, runtimes: Sequence[str]) -> Session | None:
+    """A model in the reference evaluator, as a witness of what both gave in onnxruntime."""
+    is_evidence = set(runtimes) == {OnnxRuntime.name} and not wrong_in_reference(model)
+    return try_load(ReferenceRuntime(), Source(model)) if is_evidence else None
+
+
+_WAYS: Mapping[str, Callable[[ModelProto, Sequence[str]], Session | None]] = {
+    "in double": _in_double,
+    "as bodies": _as_bodies,
+    "in the reference": _in_reference,
+}
