@@ -158,11 +158,10 @@ def _floats(dtype: np.dtype[Any], limits: Limits) -> dict[str, _Maker]:
         step = abs(constant) / 2 + 1
         if abs(constant) + step < largest:
             makers[f"at {constant:g}"] = any_of([constant])
-            # Just within an end, so that means lie on that side of the constant, too.
-            makers |= {
-                f"{name} {constant:g}": _between(0.9 * end, end)
-                for name, end in (("above", constant + step), ("below", constant - step))
-            }
+            # Just within an end, so that means lie on that side of the constant, too; also on the other side of zero,
+            # since what is compared may be negative.
+            ends = (("above", constant + step), ("below", constant - step), ("opposite", -constant - step))
+            makers |= {f"{name} {constant:g}": _between(0.9 * end, end) for name, end in ends}
         if limits.has_steps and not float(constant).is_integer():
             makers[f"ties of {constant:g}"] = any_of([*_TIES[:2], *_TIES] * np.array(constant))
     for element_type in sorted(limits.cast_to):
