@@ -30,6 +30,7 @@ def test_the_runtime_is_named_where_the_evaluator_sides_with_the_result() -> Non
     (said,) = found.departed
     assert "output 'y' of the source" in said and "onnx.reference agrees with the converted model" in said
     assert "(no difference)" in str(found)  # of z, on which both agree
+    assert found.first is None  # what is explained is no difference
     alone = model(f"{text.format('')} {{ y = Attention (q, k, v, m) }}", 23)
     made = legalize(alone, Target(13))
     found = verify(alone, made.model, plan=made.plan, inputs={"m": mask})

@@ -204,7 +204,8 @@ def compare_models(
                 comparison = Comparison(source, result, name, *shared)
                 if comparison.run(runs):
                     explain(comparison)
-                    note_first(comparison, folder)
+                    if comparison.differing:
+                        note_first(comparison, folder)
                     comparison.note()
                     counts.append(len(comparison.right.cases))
             account.cases += max(counts)
