@@ -50,9 +50,10 @@ def compose(
         for end in form.ends:
             by_end.setdefault(end, []).append(form)
     for last in reversed(range(len(graph.nodes))):
-        if last in covered or last in blocked or not graph.outputs[last]:
+        ending = by_end.get(graph.op_types[last])
+        if not ending or last in covered or last in blocked or not graph.outputs[last]:
             continue
-        for place in _places(by_end.get(graph.op_types[last], ()), search, graph, last, scope.opset):
+        for place in _places(ending, search, graph, last, scope.opset):
             region = place.region
             if not region.isdisjoint(removed) or not (place.form.is_reported or graph.is_inside(region, last)):
                 continue
