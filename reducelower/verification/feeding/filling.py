@@ -79,23 +79,23 @@ class Filling:
         """A maker for each kind of values that the element type has."""
         if self.spec.element_type == TensorProto.STRING:
             pool = [*self.limits.texts, *map(str.swapcase, self.limits.texts)]
-            held = {"strings that are held": any_of(pool)} if pool else {}
+            held = {"strings that are held": _any_of(pool)} if pool else {}
             several = _joined([*pool, "", " ", "a", "Bc"])
-            return {"random": any_of(_WORDS), "ones": any_of(["1"]), **held, "strings of several": several}
+            return {"random": _any_of(_WORDS), "ones": _any_of(["1"]), **held, "strings of several": several}
         dtype = np.dtype(helper.tensor_dtype_to_np_dtype(self.spec.element_type))
         if dtype == np.bool_:
-            return {"random": any_of([False, True]), "false": any_of([False]), "true": any_of([True])}
+            return {"random": _any_of([False, True]), "false": _any_of([False]), "true": _any_of([True])}
         if is_float(np.zeros(0, dtype)):
             return _floats(dtype, self.limits)
         if dtype.kind in "iu":
             return _integers(dtype, self.limits)
         return {
             "random": lambda shape, rng: rng.standard_normal(shape) + 1j * rng.standard_normal(shape),
-            "zeros": any_of([0.0]),
+            "zeros": _any_of([0.0]),
         }
 
 
-def any_of(values: Sequence[Any] | Array) -> _Maker:
+def _any_of(values: Sequence[Any] | Array) -> _Maker:
     """Any of these values, everywhere."""
     return lambda shape, rng: rng.choice(np.array(values, object if isinstance(values[0], str) else None), shape)
 
@@ -139,8 +139,8 @@ def _floats(dtype: np.dtype[Any], limits: Limits) -> dict[str, _Maker]:
         "mixed": sprinkled([*_EDGES, *near], 0.4),
         "wide": _between(-_WIDE, _WIDE),
         "positive": _between(0.1, 1.0),
-        "zeros": any_of([0.0]),
-        "ones": any_of([1.0]),
+        "zeros": _any_of([0.0]),
+        "ones": _any_of([1.0]),
         # Means of halves are exact, so that a variance of zero is zero.
         "rows alike": lambda shape, rng: np.zeros(shape) + np.round(2 * rng.standard_normal(_of_rows(shape))) / 2,
         "rows scaled": lambda shape, rng: rng.standard_normal(shape) * 10.0 ** rng.integers(-8, 1, _of_rows(shape)),
@@ -151,19 +151,19 @@ def _floats(dtype: np.dtype[Any], limits: Limits) -> dict[str, _Maker]:
     halfway = [number for number in _between_all(limits.constants) if abs(number) < largest / 4]
     if limits.has_steps and halfway:
         # No value lies on a step, where rounding decides.
-        makers["between constants"] = any_of(halfway)
+        makers["between constants"] = _any_of(halfway)
     if near:
-        makers["around constants"] = any_of(near)
+        makers["around constants"] = _any_of(near)
     for constant in limits.constants[:_FIRST]:
         step = abs(constant) / 2 + 1
         if abs(constant) + step < largest:
-            makers[f"at {constant:g}"] = any_of([constant])
+            makers[f"at {constant:g}"] = _any_of([constant])
             # Just within an end, so that means lie on that side of the constant, too; also on the other side of zero,
             # since what is compared may be negative.
             ends = (("above", constant + step), ("below", constant - step), ("opposite", -constant - step))
             makers |= {f"{name} {constant:g}": _between(0.9 * end, end) for name, end in ends}
         if limits.has_steps and not float(constant).is_integer():
-            makers[f"ties of {constant:g}"] = any_of([*_TIES[:2], *_TIES] * np.array(constant))
+            makers[f"ties of {constant:g}"] = _any_of([*_TIES[:2], *_TIES] * np.array(constant))
     for element_type in sorted(limits.cast_to):
         integer = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
         # Most bounds are infinite in float16, and infinities are a kind of their own.
@@ -173,7 +173,7 @@ def _floats(dtype: np.dtype[Any], limits: Limits) -> dict[str, _Maker]:
     if not limits.rounds_to_integers:
         decades = float(np.log10(largest)) * 0.45
         makers |= {
-            "small": any_of([tiny, -tiny, 1e-3, subnormal * 3, tiny**0.5]),
+            "small": _any_of([tiny, -tiny, 1e-3, subnormal * 3, tiny**0.5]),
             "mixed magnitudes": lambda shape, rng: (
                 10.0 ** rng.uniform(-decades, decades, shape) * rng.choice([-1.0, 1.0], shape)
             ),
@@ -181,13 +181,13 @@ def _floats(dtype: np.dtype[Any], limits: Limits) -> dict[str, _Maker]:
             "around the edge of exp": lambda shape, rng: rng.standard_normal(shape) + np.log(largest),
             "large": lambda shape, rng: rng.standard_normal(shape) * min(1e3, largest**0.5 / 8),
             "huge": _between(-0.75 * largest, 0.75 * largest),
-            "largest": any_of([largest, -largest, 0.95 * largest, 0.0]),
+            "largest": _any_of([largest, -largest, 0.95 * largest, 0.0]),
             FAR_UP: _between(0.5 * largest**0.65, largest**0.65),
             FAR_DOWN: _between(0.5 * largest**-0.65, largest**-0.65),
         }
         if not limits.open_to_special:
             makers |= {"infinity": sprinkled([np.inf, -np.inf]), "NaN": sprinkled([np.nan])}
-            makers["only NaN"] = any_of([np.nan])  # a maximum may drop a single NaN
+            makers["only NaN"] = _any_of([np.nan])  # a maximum may drop a single NaN
             makers["rows at the end"] = lambda shape, rng: np.where(
                 rng.random(_of_rows(shape)) < 0.4, -np.inf, rng.standard_normal(shape)
             )
@@ -237,7 +237,7 @@ def _integers(dtype: np.dtype[Any], limits: Limits) -> dict[str, _Maker]:
         return lambda shape, rng: rng.integers(*bounds, shape, dtype=dtype, endpoint=True)
 
     def chosen(*pool: int) -> _Maker:
-        return any_of(np.array([item for item in pool if lowest <= item <= highest] or [1], dtype))
+        return _any_of(np.array([item for item in pool if lowest <= item <= highest] or [1], dtype))
 
     near = [round(constant) + step for constant in limits.constants if abs(constant) < 2**53 for step in (-1, 0, 1)]
     makers = {

@@ -166,10 +166,7 @@ class Accepted:
                 self._takes({**first, **made})
         integers = [spec.name for spec in specs if spec.element_type in INTEGERS]
         for least, most in _INTEGERS if integers else ():
-            if (
-                not all(map(any, zip(*(map(tells, results) for results in self.results), strict=True)))
-                and self._has_room()
-            ):
+            if not all(map(any, zip(*self._told, strict=True))) and self._has_room():
                 drawn = {name: rng.integers(least, most + 1, first[name].shape) for name in integers}
                 self._takes({**first, **{name: value.astype(first[name].dtype) for name, value in drawn.items()}})
 
@@ -191,6 +188,5 @@ def _given_sizes(specs: Sequence[InputSpec], given: Mapping[str, Any]) -> dict[s
     sizes: dict[str, int] = {}
     for spec in specs:
         shape = np.shape(given[spec.name]) if spec.name in given else ()
-        if spec.dims is not None and len(shape) == len(spec.dims):
-            sizes |= {dim: size for dim, size in zip(spec.dims, shape, strict=True) if isinstance(dim, str)}
+        sizes |= {dim: size for dim, size in zip(spec.dims or (), shape, strict=False) if isinstance(dim, str)}
     return sizes

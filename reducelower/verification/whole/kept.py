@@ -24,9 +24,9 @@ from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import CannotRunError, Source, with_outputs
 from reducelower.verification.whole.comparison import Comparison, differ
 
-__all__ = ["FILES", "keep_region", "note_first"]
+__all__ = ["keep_region", "note_first"]
 
-FILES = "before.onnx", "after.onnx", "inputs.npz"
+_FILES = "before.onnx", "after.onnx", "inputs.npz"
 """Both sides, and what they are fed, by name."""
 
 _Sides = tuple[Source, Source]
@@ -144,8 +144,8 @@ def _shows(comparison: Comparison, sides: _Sides, feeds: Mapping[str, Any]) -> b
 
 def _written(folder: Path, sides: _Sides, feeds: Mapping[str, Any]) -> str:
     folder.mkdir(parents=True, exist_ok=True)
-    for name, model in zip(FILES, sides, strict=False):
+    for name, model in zip(_FILES, sides, strict=False):
         onnx.save(infer_shapes(model.proto), folder / name)  # onnx's checker wants the shapes of outputs
     taken = {value.name for model in sides for value in model.proto.graph.input}
-    np.savez(folder / FILES[-1], **{name: value for name, value in feeds.items() if name in taken})
+    np.savez(folder / _FILES[-1], **{name: value for name, value in feeds.items() if name in taken})
     return str(folder)
