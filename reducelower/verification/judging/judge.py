@@ -127,7 +127,11 @@ def _by_exact_arithmetic(question: Question) -> Iterator[_Explained]:
     better = "are right where the source is not"
     yield _Explained(source_is_right & is_right, "equal")
     if question.is_swapped:
-        yield _Explained(source_is_right & ~np.isfinite(question.result), "improved", better)
+        wide = question.given("in double", of_result=True)
+        loses = ~np.isfinite(question.result)
+        if wide is not None:  # and so computes the same, but for the digits that the form loses
+            loses |= is_between(wide, low - slack, high + slack, question.end)
+        yield _Explained(source_is_right & loses, "improved", better)
         yield _Explained(is_right, "overflow", "lose digits or range in the kernel of the operator")
     yield _Explained(is_right, "improved", better)
     both_overflow = ~np.isfinite(question.source) & ~np.isfinite(question.result) & np.isfinite(low)
