@@ -153,6 +153,8 @@ def name_set(name: str, value: Any) -> frozenset[str]:
     Raises:
         TypeError: it is a single string, which would be read as a collection of letters, or an item is not a string.
     """
+    if isinstance(value, tuple | frozenset) and not value:
+        return frozenset()
     names = tuple(value) if _NAMES.has_type(value) else value
     _check(name, names, _NAMES)
     return frozenset(names)

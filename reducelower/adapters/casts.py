@@ -116,14 +116,12 @@ def _cast_around(op: Writer, element_type: int, wide: int, goal: defs.OpSchema, 
         name = op.node.input[index]
         if name not in cast_names:
             cast = op.fresh(element_type_name(wide))
-            op.scope.declare(cast, wide)
             before.append(make_node("Cast", [name], [cast], to=wide))
             cast_names[name] = cast
         op.node.input[index] = cast_names[name]
     for index in _indices(op.node.output, list(goal.outputs), variables):
         name = op.node.output[index]
         result = op.node.output[index] = op.fresh("result")
-        op.scope.declare(result, wide)
         if op.node.op_type in _EXTREMES:
             result = _clamped(result, op.node, op.scope, element_type, wide, after)
         last = make_node("Cast", [result], [name], to=element_type)
@@ -140,7 +138,6 @@ def _clamped(name: str, node: NodeProto, scope: AnyScope, element_type: int, wid
         scope.add_constant(np.array(bound, dtype), f"{element_type_name(element_type)}_{end}")
         for end, bound in (("lowest", lowest), ("highest", highest))
     ]
-    scope.declare(clamped, wide)
     after.append(make_node("Clip", [name, *bounds], [clamped]))
     return clamped
 

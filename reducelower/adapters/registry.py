@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import TypeAlias
 
 from onnx import AttributeProto, NodeProto, defs, helper
@@ -113,7 +113,7 @@ class Crossing:
         """Opset version of nodes on the far side."""
         return self.boundary - 1 if self.down else self.boundary
 
-    @property
+    @cached_property
     def label(self) -> str:
         """The label in reports."""
         if self.moves:

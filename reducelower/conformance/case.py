@@ -15,14 +15,13 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.errors import RefusedError
-from reducelower.legalization.run import ground_of
 from reducelower.legalization.versions import ir_version_of_opset
 from reducelower.model.document import Document
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import schema
-from reducelower.options import Settings, Target
 from reducelower.runtimes.features import Features
 from reducelower.scope.graph import GraphScope
+from reducelower.scope.ground import Ground
 from reducelower.scope.node import NodeScope
 
 __all__ = ["Case", "CaseFeatures", "make_case", "takes"]
@@ -68,8 +67,8 @@ class CaseFeatures:
     def __init__(self, model: bytes, opset: int) -> None:
         source = Document(data=model)
         graph = source.message.graph
-        ground = ground_of(source.message, source, Target(opset), Settings())
-        self._node = Features(graph.node[-1], NodeScope(GraphScope(ground, graph, opset, "graph", key=()), None))
+        ground = Ground(source, opset)
+        self._node = Features(graph.node[-1], NodeScope(GraphScope(ground, graph, opset), None))
 
     def __getattr__(self, name: str) -> Any:
         """Compute a feature on its first use."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import Any
-
-from onnx import GraphProto
 
 from reducelower.legalization.edits import Edit
 from reducelower.model.graph import read_by, read_outside_nodes
@@ -27,18 +25,21 @@ def remove_unused(edits: Sequence[Edit]) -> None:
     """
     if not any(map(_DROPS, edits)):
         return
-    changes = [(edit, *_changed_reads(edit)) for edit in edits]
-    no_longer_read = [
-        (edit.scope.home(name), name)
-        for edit, before, after in changes
-        for name in map(bytes.decode, {*before} - {*after, b""})
-    ]
-    if not no_longer_read:
-        return
     by_scope = {edit.scope: edit for edit in edits}
     uses: dict[GraphScope, Counter[bytes]] = defaultdict(Counter)
-    for edit, before, after in changes:
-        _count(edit.scope, before, after, uses)
+    no_longer_read: list[tuple[GraphScope, str]] = []
+    for scope, edit in by_scope.items():
+        before, after = _changed_reads(edit)
+        no_longer_read += [(scope.home(name), name) for name in map(bytes.decode, {*before} - {*after, b""})]
+        counts = Counter(scope.node_list.source.reads)
+        counts.subtract(before)
+        counts.update(after)
+        counts.update(map(str.encode, read_outside_nodes(scope.edited)))
+        if scope.around is None:
+            uses[scope].update(counts)
+            continue
+        for read, count in counts.items():
+            uses[scope.home(read.decode())][read] += count
     removed: dict[GraphScope, set[str]] = {}
     while no_longer_read:
         home, name = no_longer_read.pop()
@@ -50,11 +51,9 @@ def remove_unused(edits: Sequence[Edit]) -> None:
             uses[around][operand.encode()] -= 1
             no_longer_read.append((around, operand))
     for home, names in removed.items():
-        if isinstance(home.edited, GraphProto):
-            remove_named(home.edited.initializer, names)
+        remove_named(home.edited.initializer, names)
         if any(map(home.states, names)):
             remove_named(home.edited.value_info, names)
-        home.drop_added(names)
 
 
 def _changed_reads(edit: Edit) -> tuple[Sequence[bytes], Sequence[bytes]]:
@@ -63,21 +62,6 @@ def _changed_reads(edit: Edit) -> tuple[Sequence[bytes], Sequence[bytes]]:
     edited = nodes.touched - edit.replaced.keys()  # the subgraphs that they had before have edits of their own
     before = inputs_of(map(nodes.source.data.__getitem__, edited.union(edit.replaced)))
     return before, [*inputs_of(map(nodes.serialized, edited)), *reads_of(edit.replaced.values())]
-
-
-def _count(
-    scope: GraphScope, before: Sequence[bytes], after: Sequence[bytes], uses: Mapping[GraphScope, Counter[bytes]]
-) -> None:
-    """Add how often an edited graph reads each value."""
-    counts = Counter(scope.node_list.source.reads)
-    counts.subtract(before)
-    counts.update(after)
-    counts.update(map(str.encode, read_outside_nodes(scope.edited)))
-    if scope.around is None:
-        uses[scope].update(counts)
-    else:
-        for name, count in counts.items():
-            uses[scope.home(name.decode())][name] += count
 
 
 def _remove_node(name: str, home: GraphScope, edit: Edit, removed: Collection[str]) -> list[str]:

@@ -102,7 +102,7 @@ class Edit:
 
 def opened(ground: Ground, model: ModelProto, opset: int) -> list[Edit]:
     """An edit of the main graph and of each of its subgraphs, outer ones first."""
-    edits = [Edit(GraphScope(ground, model.graph, opset, "graph", key=()))]
+    edits = [Edit(GraphScope(ground, model.graph, opset))]
     for edit in edits:  # grows while it is iterated
         for place, node in enumerate(edit.scope.edited.node):
             if any(True for _ in subgraphs(node)):

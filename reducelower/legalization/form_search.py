@@ -7,25 +7,24 @@ forms are chains of steps. A `Trial` says where in such a chain the search is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from onnx import NodeProto
 
-from reducelower.adapters.builder import Writer
 from reducelower.errors import RefusedError
 from reducelower.plan import Label
-from reducelower.rulebook import Rule
 from reducelower.runtimes.facts import Fact
 from reducelower.runtimes.remedy import Remedy
 from reducelower.runtimes.runtime import Runtime
 from reducelower.runtimes.search import Misfit, misfit, remedies_for
 
 if TYPE_CHECKING:
-    from reducelower.options import Target
+    from collections.abc import Callable
+
     from reducelower.rulebook.rules import Rules
     from reducelower.scope.body import AnyScope
 
-__all__ = ["Trial", "form_that_suits", "refuse_other_operators"]
+__all__ = ["Search", "Trial", "refuse_other_operators"]
 
 _STEPS = 3
 """The longest chain of equivalent forms to try."""
@@ -53,44 +52,8 @@ class Trial:
         return Trial(steps, excused, replaces_elsewhere=self.replaces_elsewhere or problem.is_elsewhere)
 
 
-class Rewriter(Protocol):
-    """Legalizes the nodes of a form; see `reducelower.legalization.node_rewriter.NodeRewriter`."""
-
-    target: Target
-    goal: int
-    rules: Rules
-    trial: Trial | None
-
-    def within(self, trial: Trial) -> Rewriter: ...
-
-    def expand(self, node: NodeProto, opset: int, scope: AnyScope, rule: Rule) -> tuple[list[NodeProto], str]: ...
-
-    def settle_all(self, nodes: list[NodeProto], opset: int, around: AnyScope) -> list[NodeProto]: ...
-
-
-def form_that_suits(
-    rewriter: Rewriter, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...]
-) -> tuple[list[NodeProto] | None, str]:
-    """Replace a node if the runtime gets it wrong or refuses it.
-
-    Raises:
-        RefusedError: no equivalent form suits either; the reason is the fact that applies.
-    """
-    problem = misfit(node, scope, facts)
-    if problem is None:
-        return None, ""
-    if rewriter.trial is not None:
-        return _Search(rewriter, rewriter.trial, scope).replaced(node, problem)
-    trial = Trial(_STEPS)
-    try:
-        return _Search(rewriter, trial, scope).replaced(node, problem)
-    except RefusedError:
-        if not trial.overflows:
-            raise
-    trial = Trial(_STEPS, excused={})
-    outcome = _Search(rewriter, trial, scope).replaced(node, problem)
-    scope.node_scope.unmended.update(trial.excused or {})
-    return outcome
+_Apply: TypeAlias = "Callable[[Remedy, NodeProto, AnyScope, Trial], list[NodeProto] | None]"
+"""Writes a form of a node and legalizes it; None if it does not apply to the node."""
 
 
 def refuse_other_operators(runtime: Runtime, node: NodeProto, scope: AnyScope) -> None:
@@ -108,69 +71,91 @@ def refuse_other_operators(runtime: Runtime, node: NodeProto, scope: AnyScope) -
         )
 
 
-class _Search:
-    """The search for a form of one node."""
+@dataclass(frozen=True)
+class Search:
+    """The search for forms of nodes.
 
-    def __init__(self, rewriter: Rewriter, trial: Trial, scope: AnyScope) -> None:
-        assert rewriter.target.runtime is not None
-        self._runtime = rewriter.target.runtime
-        self._trial = trial
-        self._rewriter = rewriter
-        self._scope = scope
+    Attributes:
+        runtime: the target.
+        rules: rules that may be forms.
+        apply: writes and legalizes the nodes of a form.
+    """
 
-    def replaced(self, node: NodeProto, problem: Misfit) -> tuple[list[NodeProto] | None, str]:
+    runtime: Runtime
+    rules: Rules
+    apply: _Apply
+
+    def form_that_suits(
+        self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...], within: Trial | None
+    ) -> tuple[list[NodeProto] | None, str]:
+        """Replace a node if the runtime gets it wrong or refuses it; `within` is where the node is part of a form.
+
+        Raises:
+            RefusedError: no equivalent form suits either; the reason is the fact that applies.
+        """
+        problem = misfit(node, scope, facts)
+        if problem is None:
+            return None, ""
+        if within is not None:
+            return self._replaced(node, scope, problem, within)
+        trial = Trial(_STEPS)
+        try:
+            return self._replaced(node, scope, problem, trial)
+        except RefusedError:
+            if not trial.overflows:
+                raise
+        trial = Trial(_STEPS, excused={})
+        outcome = self._replaced(node, scope, problem, trial)
+        scope.node_scope.unmended.update(trial.excused or {})
+        return outcome
+
+    def _replaced(
+        self, node: NodeProto, scope: AnyScope, problem: Misfit, trial: Trial
+    ) -> tuple[list[NodeProto] | None, str]:
         """The replacement of a node; None if it stays because only its overflow cannot be avoided.
 
         Raises:
             RefusedError: no form suits.
         """
-        trial, reasons = self._trial, list[str]()
+        reasons = list[str]()
         data = node.SerializeToString()
-        form = self._form(data, problem, reasons)
+        form = self._form(data, scope, problem, trial, reasons)
         # A form that runs only on other hardware is no better than such a node, but better than one that is wrong.
         may_stay = problem.is_excusable and not (trial.replaces_elsewhere and problem.is_elsewhere)
         trial.overflows |= form is None and may_stay
         if form is None and may_stay and trial.excused is not None:
-            trial.excused.update((f"on {self._runtime}: {says}", None) for says in problem.excuses(node.op_type))
+            trial.excused.update((f"on {self.runtime}: {says}", None) for says in problem.excuses(node.op_type))
             rest = problem.without_excusable()
             if not rest.facts and rest.unknown is None:
                 return None, ""
-            form = self._form(data, rest, reasons)
+            form = self._form(data, scope, rest, trial, reasons)
         if form is None:
-            raise problem.refusal(self._runtime, reasons)
+            raise problem.refusal(self.runtime, reasons)
         nodes, name = form
-        return nodes, Label(f"{name} for {self._runtime.name}", problem.says)
+        return nodes, Label(f"{name} for {self.runtime.name}", problem.says)
 
-    def _form(self, node: bytes, problem: Misfit, reasons: list[str]) -> tuple[list[NodeProto], str] | None:
+    def _form(
+        self, node: bytes, scope: AnyScope, problem: Misfit, trial: Trial, reasons: list[str]
+    ) -> tuple[list[NodeProto], str] | None:
         """The first equivalent form that suits the runtime, with its name; adds to `reasons` why others do not."""
-        trial = self._trial
         # Forms of one step are tried before those of two, so that the simplest is found.
         for steps in range(trial.steps):
             copy = NodeProto.FromString(node)
-            for remedy in remedies_for(copy, self._scope, problem, self._rewriter.rules, self._runtime):
+            for remedy in remedies_for(copy, scope, problem, self.rules, self.runtime):
                 if remedy.caveat and trial.excused is None:
                     trial.overflows = True
                     continue
-                inner = trial.within_form(steps, problem)
-                nodes = self._apply(remedy, NodeProto.FromString(node), inner, reasons)
+                inner, mark = trial.within_form(steps, problem), scope.node_scope.mark()
+                try:
+                    nodes = self.apply(remedy, NodeProto.FromString(node), scope, inner)
+                except RefusedError as refused:
+                    scope.node_scope.roll_back(mark)
+                    reasons.append(f"{remedy.name}: {refused.reason}")
+                    nodes = None
                 if nodes is not None:
                     if trial.excused is not None:
-                        caveat = {f"on {self._runtime}: {remedy.caveat}": None} if remedy.caveat else {}
+                        caveat = {f"on {self.runtime}: {remedy.caveat}": None} if remedy.caveat else {}
                         trial.excused.update({**(inner.excused or {}), **caveat})
                     return nodes, remedy.name
                 trial.overflows |= inner.overflows
         return None
-
-    def _apply(self, remedy: Remedy, node: NodeProto, trial: Trial, reasons: list[str]) -> list[NodeProto] | None:
-        """The nodes of a form; None if it does not suit the runtime either."""
-        rewriter, nodes_of_model = self._rewriter.within(trial), self._scope.node_scope
-        mark = nodes_of_model.mark()
-        try:
-            if isinstance(remedy.by, Rule):
-                return rewriter.expand(node, rewriter.goal, self._scope, remedy.by)[0]
-            written = remedy.by(Writer(node, self._scope))
-            return None if written is None else rewriter.settle_all(*written, self._scope)
-        except RefusedError as refused:
-            nodes_of_model.roll_back(mark)
-            reasons.append(f"{remedy.name}: {refused.reason}")
-            return None

@@ -23,10 +23,9 @@ from reducelower.legalization.quantized_pairs import may_be_expanded, with_quant
 from reducelower.legalization.sharing import EqualTables, share
 from reducelower.legalization.tidying import tidied
 from reducelower.model.document import Document
-from reducelower.model.graph import subgraphs
+from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.written_for import may_be_of_another_opset, written_for
-from reducelower.options import Target
 from reducelower.plan import joined
 from reducelower.scope.blanks import fill
 from reducelower.scope.graph import GraphScope
@@ -61,7 +60,6 @@ class GraphPass:
         self,
         model: ModelProto,
         source: Document,
-        target: Target,
         ground: Ground,
         rewriter: NodeRewriter,
         memo: Memo,
@@ -74,11 +72,10 @@ class GraphPass:
         `source` is the model before any edit. Nodes of the operators in `suspects` may have an element type that the
         target does not take. If it `checks`, the checker looks at each outcome.
         """
-        assert target.opset is not None
         self.model = model
         self.source = source
-        self.target = target
-        self.goal: int = target.opset
+        self.target = rewriter.target
+        self.goal = rewriter.goal
         self.ground = ground
         self.refusals: list[Refusal] = []
         self.nodes = 0
@@ -92,7 +89,7 @@ class GraphPass:
     def run(self, source_opset: int) -> None:
         """Legalize the model."""
         nodes = self.source.columns.main_nodes
-        self._walk(GraphScope(self.ground, self.model.graph, source_opset, "graph", key=(), nodes=nodes))
+        self._walk(GraphScope(self.ground, self.model.graph, source_opset, nodes=nodes))
         remove_unused(self.edits)
         for edit in self.edits:
             if edit.shareable:
@@ -118,8 +115,8 @@ class GraphPass:
         self.edits.append(edit)
         nodes, table = scope.node_list, self._rewriter.table(scope.opset)
         self.nodes += len(nodes)
-        treated = {op for op in nodes.op_types if table[op] is not None or self._is_doubtful(op, scope)}
-        treated |= self._suspects & nodes.op_types
+        treated = {op for op in nodes.op_types if not table[op].is_nothing or self._is_doubtful(op, scope)}
+        treated |= (self._suspects | HOLDING_GRAPHS) & nodes.op_types
         if self.target.without_domains:
             treated = {*nodes.op_types}  # these operators do not include their domains
         positions = nodes.positions(treated.__contains__)
@@ -153,7 +150,7 @@ class GraphPass:
         if node.domain not in DEFAULT_DOMAINS:
             return None
         treatment = self._rewriter.table(scope.opset)[node.op_type]
-        is_legal = (treatment is None or treatment.is_nothing) and node.op_type not in self._suspects
+        is_legal = treatment.is_nothing and node.op_type not in self._suspects
         return None if is_legal and (holds_graphs or not self._is_doubtful(node.op_type, scope)) else self._settle
 
     def _settle(self, node: NodeProto, scope: NodeScope) -> _Settled:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from onnx import __version__
 
 from reducelower.adapters.registry import Crossing, crossings
 from reducelower.legalization.element_types import dropped_types
-from reducelower.model.graph import HOLDING_GRAPHS
 from reducelower.model.schemas import (
     EXPERIMENTAL,
     deprecated_from_start,
@@ -52,14 +50,14 @@ class Treatment:
     dropped: frozenset[str] = frozenset()
     facts: tuple[Fact, ...] = ()
 
-    @property
+    @cached_property
     def is_nothing(self) -> bool:
         """Whether every node can stay, apart from its element types."""
         return not (self.crossings or self.expand or self.refusal or self.absent or self.facts)
 
 
-class Treatments(dict[str, "Treatment | None"]):
-    """Treatments by operator, worked out on first use; None if there is nothing to do."""
+class Treatments(dict[str, Treatment]):
+    """Treatments by operator, worked out on first use."""
 
     def __init__(self, opset: int, target: Target, boundaries: Boundaries | None = None) -> None:
         """`opset` is that of the nodes; `boundaries` are the user's own rules for version boundaries."""
@@ -67,23 +65,13 @@ class Treatments(dict[str, "Treatment | None"]):
         self.boundaries = boundaries
         self.opset = opset
         self.target = target
-        self.dropped: dict[str, frozenset[str]] = {}
 
-    def __missing__(self, op_type: str) -> Treatment | None:
+    def __missing__(self, op_type: str) -> Treatment:
         treatment = self._treatment(op_type)
         if self.target.runtime is not None:
             treatment = self._on_runtime(op_type, treatment, self.target.runtime)
-        if treatment.dropped:
-            self.dropped[op_type] = treatment.dropped
-        # If and Loop are handled for their subgraphs.
-        self[op_type] = None if treatment.is_nothing and op_type not in HOLDING_GRAPHS else treatment
-        return self[op_type]
-
-    def dropped_by(self, operators: Collection[str]) -> Mapping[str, frozenset[str]]:
-        """The element types that the target drops, for those of some operators of which it drops any."""
-        for op_type in operators:
-            self[op_type]
-        return {op_type: self.dropped[op_type] for op_type in operators if op_type in self.dropped}
+        self[op_type] = treatment
+        return treatment
 
     def _on_runtime(self, op_type: str, treatment: Treatment, runtime: Runtime) -> Treatment:
         from reducelower.runtimes.remedy import NO_COMPARISON_DOES

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from onnx import GraphProto, NodeProto
 
 from reducelower.adapters.allowed import refuse_disallowed
+from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import ItsBody, moved
 from reducelower.errors import RefusedError, RuleError, UnknownValueError
 from reducelower.legalization.element_types import first_type_not_taken, may_not_be_taken
@@ -21,13 +22,14 @@ from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, schema
 from reducelower.options import Target
 from reducelower.plan import joined
+from reducelower.rulebook import Rule
 from reducelower.rulebook.boundaries import first_that_holds
 from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.body import AnyScope, BodyScope
 
 if TYPE_CHECKING:
     from reducelower.legalization.form_search import Trial
-    from reducelower.rulebook import Rule
+    from reducelower.runtimes.remedy import Remedy
 
 __all__ = ["NodeRewriter"]
 
@@ -41,9 +43,6 @@ class NodeRewriter:
 
     The fields that say what a node is part of never change: for the nodes of an expansion, or of a form that is tried,
     there is a copy of the rewriter with other values in them. It shares everything else.
-
-    Attributes:
-        trial: where the search is that tries a form with these nodes; None for nodes of the model.
     """
 
     def __init__(self, target: Target, rules: Rules, *, repairs: bool = False) -> None:
@@ -54,15 +53,10 @@ class NodeRewriter:
         self.goal: int = target.opset
         self.rules = rules
         self.tables: dict[int, Treatments] = {}
-        self.trial: Trial | None = None
+        self._trial: Trial | None = None
+        """Where the search is that tries a form with these nodes; None for nodes of the model."""
         self._expanding: tuple[str, ...] = ()
         self._expressing: tuple[str, ...] = ()
-
-    def within(self, trial: Trial) -> NodeRewriter:
-        """The rewriter for the nodes of a form that a search tries."""
-        inner = copy(self)
-        inner.trial = trial
-        return inner
 
     def table(self, opset: int) -> Treatments:
         """The treatments of operators at an opset version."""
@@ -77,7 +71,7 @@ class NodeRewriter:
         """
         opset = scope.opset
         treatment = self.table(opset)[node.op_type]
-        if treatment is None:
+        if treatment.is_nothing:
             return None, ""
         if treatment.refusal:
             if scope.is_made and scope.node_scope.applied and schema(node.op_type, opset) is None:
@@ -109,18 +103,29 @@ class NodeRewriter:
             label = crossing.label if outcome is None else outcome.label
             labels = f"{labels}; {label}" if labels else label
             if outcome is not None:
-                dropped_types = self.table(opset).dropped.get(node.op_type)
+                dropped_types = treatment.dropped
                 mistyped = mistyped or any(
                     scope.type_string(name) in dropped_types for name in inputs if dropped_types and name
                 )
                 return self.settle_all(outcome, outcome.opset, scope, mistyped=mistyped), labels
         if treatment.facts:
-            from reducelower.legalization.form_search import form_that_suits
+            from reducelower.legalization.form_search import Search
 
-            form, label = form_that_suits(self, node, scope, treatment.facts)
+            assert self.target.runtime is not None
+            search = Search(self.target.runtime, self.rules, self._apply)
+            form, label = search.form_that_suits(node, scope, treatment.facts, self._trial)
             if form is not None:
                 return form, joined(labels, label)
         return None, labels
+
+    def _apply(self, remedy: Remedy, node: NodeProto, scope: AnyScope, trial: Trial) -> list[NodeProto] | None:
+        """The nodes of a form that a search tries; None if it does not apply."""
+        inner = copy(self)
+        inner._trial = trial
+        if isinstance(remedy.by, Rule):
+            return inner.expand(node, self.goal, scope, remedy.by)[0]
+        written = remedy.by(Writer(node, scope))
+        return None if written is None else inner.settle_all(*written, scope)
 
     def settle_other(self, node: NodeProto, scope: AnyScope) -> tuple[list[NodeProto] | None, str]:
         """As `settle`, for a node of another domain that is not wanted."""
@@ -178,7 +183,7 @@ class NodeRewriter:
         outcome, _ = self.settle(node, scope, mistyped=mistyped)
         if outcome is not None:
             return outcome
-        is_dropped = node.op_type in self.table(scope.opset).dropped
+        is_dropped = bool(self.table(scope.opset)[node.op_type].dropped)
         return (self.fit(node, scope, strict=is_dropped) if mistyped or is_dropped else None) or [node]
 
     def _settle_subgraphs(self, node: NodeProto, scope: BodyScope, *, mistyped: bool) -> None:
@@ -252,9 +257,10 @@ class NodeRewriter:
         from reducelower.adapters import casts
 
         before, inner, after = casts.retype(node, scope, misfit, goal, self.rules.boundaries)
-        # Node and casts are for different opset versions, and the target takes the types of the casts.
-        around = (self.settle_all(before, casts.CAST_OPSET, scope), self.settle_all(after, casts.CAST_OPSET, scope))
         middle = [] if inner is None else [inner]
-        if inner is not None and first_type_not_taken(inner, scope, goal, strict=False) not in (None, misfit):
-            middle = self.fit(inner, scope, strict=False) or middle  # for a second type that is not taken
+        body = BodyScope(scope, [*before, *middle, *after], self.goal)
+        # Node and casts are for different opset versions, and the target takes the types of the casts.
+        around = (self.settle_all(before, casts.CAST_OPSET, body), self.settle_all(after, casts.CAST_OPSET, body))
+        if inner is not None and first_type_not_taken(inner, body, goal, strict=False) not in (None, misfit):
+            middle = self.fit(inner, body, strict=False) or middle  # for a second type that is not taken
         return [*around[0], *middle, *around[1]]

@@ -23,8 +23,8 @@ _PLACE = ("axis", "block_size")
 
 def may_be_expanded(table: Treatments, goal: int) -> bool:
     """Whether rules may expand DequantizeLinear: the target may lack its element types, or blocks."""
-    treatment = table["DequantizeLinear"] if goal < 21 <= table.opset else None
-    return treatment is not None and not treatment.expand
+    treatment = table["DequantizeLinear"]
+    return goal < 21 <= table.opset and not (treatment.is_nothing or treatment.expand)
 
 
 def with_quantized(data: bytes, graph: GraphScope) -> bytes:

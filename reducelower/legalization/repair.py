@@ -7,6 +7,7 @@ not fit. None of this affects the numbers.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from heapq import heappop, heappush
 from itertools import count
 
 from onnx import IR_VERSION, GraphProto, ModelProto, NodeProto, helper
@@ -199,21 +200,20 @@ def _order(nodes: Collection[NodeProto], not_computed: Collection[str] = ()) -> 
     reads = [sorted({makers[name] for name in read_from_outside(node) if name in makers}) for node in nodes]
     if all(index > maker for index, makers_read in enumerate(reads) for maker in makers_read):
         return None
-    order: dict[int, None] = {}
-    started: set[int] = set()
-    for first in range(len(reads)):
-        pending = [first]
-        while pending:
-            index = pending[-1]
-            missing = [] if index in order else [maker for maker in reads[index] if maker not in order]
-            if not missing:
-                order[pending.pop()] = None
-                continue
-            started.add(index)
-            if not started.isdisjoint(missing):
-                return None
-            pending += reversed(missing)
-    return [*order]
+    readers: dict[int, list[int]] = {}
+    for index, makers_read in enumerate(reads):
+        for maker in makers_read:
+            readers.setdefault(maker, []).append(index)
+    missing = [*map(len, reads)]
+    ready = [index for index, count_missing in enumerate(missing) if not count_missing]  # sorted, so it is a heap
+    order: list[int] = []
+    while ready:
+        order.append(heappop(ready))
+        for reader in readers.get(order[-1], ()):
+            missing[reader] -= 1
+            if not missing[reader]:
+                heappush(ready, reader)
+    return order if len(order) == len(reads) else None
 
 
 # Nodes of another opset version

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import cache
 
 from onnx import ModelProto
 
 from reducelower.errors import Place, Refusal, RuleError
-from reducelower.files import DataFolder
 from reducelower.legalization.checking import new_objection
 from reducelower.legalization.edits import applied, notes_on_zeros, splice
 from reducelower.legalization.element_types import suspects
@@ -21,7 +20,6 @@ from reducelower.legalization.versions import (
     fit_ir_version,
     fit_ml_version,
     new_ir,
-    new_ir_at_most,
     release_initializers,
     remove_imports,
     with_opset,
@@ -29,18 +27,17 @@ from reducelower.legalization.versions import (
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
 from reducelower.model.inlining import functions_refused
-from reducelower.model.names import Names
 from reducelower.model.rewrites import Step
-from reducelower.model.schemas import DEFAULT_DOMAINS, has_body, opset_of, parse_element_type, schema
+from reducelower.model.schemas import DEFAULT_DOMAINS, has_body, opset_of, schema
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.ground import Ground
 from reducelower.scope.values import Values
-from reducelower.types import contradiction, inference_of
+from reducelower.types import contradiction
 
-__all__ = ["fits_already", "folder_of", "ground_of", "refuse_declarations", "run"]
+__all__ = ["fits_already", "ground_of", "refuse_declarations", "run"]
 
 
 def run(
@@ -66,11 +63,12 @@ def run(
         return replace(plan, refusals=(problem,))
     rewriter = NodeRewriter(goal, Rules(settings.rules, goal.without_types), repairs=repairs)
     with memory_for(None if repairs else _kind_of_run(goal, settings)) as memory:
-        ground = ground_of(model, source, goal, settings, memory.values)
-        dropped = rewriter.table(opset).dropped_by(source.columns.operators)
+        ground = ground_of(source, goal.opset, settings, memory.values, assumes_nonempty=goal.assume_nonempty)
+        table = rewriter.table(opset)
+        dropped = {op_type: types for op_type in source.columns.operators if (types := table[op_type].dropped)}
         mistyped = suspects(source, opset, dropped) if dropped else frozenset()
         memo = Memo(memory, mistyped, remembers=settings.memo)
-        graph_pass = GraphPass(model, source, goal, ground, rewriter, memo, mistyped, checks=settings.validate)
+        graph_pass = GraphPass(model, source, ground, rewriter, memo, mistyped, checks=settings.validate)
         try:
             graph_pass.run(opset)
             unmended = graph_pass.unmended
@@ -121,7 +119,7 @@ def fits_already(source: Document, target: Target, settings: Settings) -> bool:
         return False
     table = NodeRewriter(goal, Rules(settings.rules, goal.without_types)).table(opset)
     treatments = (table[op_type] for domain, op_type in kinds if domain in DEFAULT_DOMAINS)
-    return all(treatment is None or treatment.is_nothing for treatment in treatments)
+    return all(treatment.is_nothing for treatment in treatments)
 
 
 def _refuse_beforehand(
@@ -211,39 +209,25 @@ def refuse_declarations(source: Document, settings: Settings) -> Refusal | None:
     """Refuse declared types and ranks of names that are not in the model, or that contradict it."""
     if not settings.element_types and not settings.ranks:
         return None
-    reason = contradiction(source.message, _parsed(settings.element_types), settings.ranks or {})
+    reason = contradiction(source.message, settings.element_types or {}, settings.ranks or {})
     hint = "declare only what the model does not state, by the names of its values"
     return Refusal("graph", "", "", reason, hint) if reason else None
 
 
-def _parsed(element_types: Mapping[str, str] | None) -> dict[str, int]:
-    return {name: parse_element_type(text) for name, text in (element_types or {}).items()}
-
-
-def folder_of(settings: Settings) -> DataFolder | None:
-    """Where external data may lie; None if that is not known."""
-    return None if settings.base_dir is None else DataFolder.of(settings.base_dir)
-
-
 def ground_of(
-    model: ModelProto,
-    source: Document,
-    target: Target,
-    settings: Settings,
-    values: Values | None = None,
+    source: Document, opset: int, settings: Settings, values: Values | None = None, *, assumes_nonempty: bool = False
 ) -> Ground:
-    """The shared state of a run's scopes; arguments as for `run` and `Ground`."""
-    assert target.opset is not None
-    element_types = _parsed(settings.element_types) if settings.element_types else {}
-    ranks = settings.ranks or {}
+    """What the scopes of a run share; arguments as for `Ground`."""
+    asked, old = settings.ir_version, source.message.ir_version
+    newest = DEFAULTS_SINCE if asked == "auto" else old if asked == "keep" else asked
     return Ground(
-        Names(source),
-        inference_of(source, element_types, ranks, freezes_defaults=settings.freeze_defaults),
-        opset=target.opset,
-        data_folder=folder_of(settings),
+        source,
+        opset,
+        element_types=settings.element_types,
+        ranks=settings.ranks,
+        base_dir=settings.base_dir,
         freeze_defaults=settings.freeze_defaults,
-        overridable=model.ir_version >= DEFAULTS_SINCE,
-        initializers_stand_alone=new_ir_at_most(settings.ir_version, model.ir_version) >= DEFAULTS_SINCE,
-        assumes_nonempty=target.assume_nonempty,
-        values=Values() if values is None else values,
+        writes_initializers=newest >= DEFAULTS_SINCE,
+        assumes_nonempty=assumes_nonempty,
+        values=values,
     )

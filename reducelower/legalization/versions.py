@@ -8,7 +8,7 @@ from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, helper
+from onnx import GraphProto, ModelProto, OperatorSetIdProto, TensorProto, helper
 
 from reducelower.errors import Refusal
 from reducelower.model.document import Document
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "default_imports", "fit_ir_version", "fit_ml_version", "imports_of", "ir_version_of_opset", "needed_ir_version",
-    "new_ir", "new_ir_at_most", "release_initializers", "remove_imports", "with_opset",
+    "new_ir", "release_initializers", "remove_imports", "with_opset",
 ]  # fmt: skip
 
 ML = "ai.onnx.ml"
@@ -106,23 +106,14 @@ def fit_ml_version(model: ModelProto, runtime: Runtime) -> Refusal | None:
         return None
     used = max(entry.version for entry in imports)
     for node in all_nodes(model):
-        if node.domain == ML and not _is_of_ml_version(node, used, newest):
+        older = schema_in_force(node.op_type, newest, ML) if node.domain == ML else None
+        # Later versions only add to operators.
+        if node.domain == ML and (older is None or older.deprecated or not has_form(node, older)):
             reason = f"{runtime} reads {ML} up to version {newest}, and this is of version {used}"
             return Refusal("graph", node.name, node.op_type, reason, "choose a newer version of the runtime")
     for entry in imports:
         entry.version = min(entry.version, newest)
     return None
-
-
-def _is_of_ml_version(node: NodeProto, used: int, newest: int) -> bool:
-    """Whether an ai.onnx.ml node means the same at an older version.
-
-    It does if the operator is unchanged, or if the node uses nothing newer: later versions only add to operators.
-    """
-    at_used, at_newest = (schema_in_force(node.op_type, version, ML) for version in (used, newest))
-    if at_newest is None or at_used is None:
-        return at_used is at_newest
-    return at_newest.since_version == at_used.since_version or (not at_newest.deprecated and has_form(node, at_newest))
 
 
 # IR versions
@@ -156,13 +147,6 @@ def release_initializers(model: ModelProto, before: int) -> str:
     model.graph.input.extend(kept)
     left = f"{counted(count, 'initializer')} left the graph inputs"
     return f"{left}: from IR version {DEFAULTS_SINCE} on they would be defaults that callers may override"
-
-
-def new_ir_at_most(asked: IrVersion, old: int) -> int:
-    """The newest IR version that the output may have."""
-    if asked == "keep":
-        return old
-    return max(old, 4) if asked == "auto" else int(asked)
 
 
 def new_ir(model: ModelProto, source: Document, asked: IrVersion, own_opset: int, goal_opset: int) -> int:

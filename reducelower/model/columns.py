@@ -96,7 +96,13 @@ class Columns:
     def _found(self) -> Mapping[tuple[str, int], Sequence[Any]]:
         """The values of each field that the model has."""
         found: dict[tuple[str, int], list[Any]] = {}
-        _collect(found, self._model)
+        pending = [self._model]
+        for message in pending:  # grows while it is iterated
+            name = message.DESCRIPTOR.name
+            for field, value in message.ListFields():
+                found.setdefault((name, field.number), []).append(value)
+                if field.message_type is not None:
+                    pending.append(value)
         return found
 
     def _all(self, kind: str) -> set[Any]:
@@ -112,15 +118,6 @@ class Columns:
     def main_nodes(self) -> NodeColumns:
         """The nodes of the main graph."""
         return NodeColumns._of(message_class("ModelOfNodes").FromString(self.model).field_7, self._model.field_7)
-
-
-def _collect(found: dict[tuple[str, int], list[Any]], message: Any) -> None:
-    """Add the fields of a message and of those in it."""
-    name = message.DESCRIPTOR.name
-    for field, value in message.ListFields():
-        found.setdefault((name, field.number), []).append(value)
-        if field.message_type is not None:
-            _collect(found, value)
 
 
 @cache

@@ -39,7 +39,7 @@ class Raiser:
 
     def run(self, model: ModelProto, opset: int) -> tuple[Site, ...]:
         """Compose everything; return the sites in graph order."""
-        self._walk(GraphScope(self._ground, model.graph, opset, "graph", key=()))
+        self._walk(GraphScope(self._ground, model.graph, opset))
         remove_unused(self._edits)
         return tuple(splice(self._edits, report=True))
 
@@ -64,7 +64,6 @@ class Raiser:
                 removed |= place.region
         gone = {name for index in removed - edit.sites.keys() for name in nodes[index].output}
         remove_named(scope.edited.value_info, gone)
-        scope.drop_added(gone)
         for index in surroundings.holding:
             for inner in scope.edited_inside(index):
                 self._walk(inner)

@@ -156,7 +156,7 @@ def _one_pass(
 ) -> tuple[Plan, Sequence[Left]]:
     """Compose, in place, the operators that a model spells out; return the plan, and what was left."""
     source = Document(before)
-    ground = ground_of(result, source, Target(unchanged.source_opset), replace(settings, ir_version="keep"))
+    ground = ground_of(source, unchanged.source_opset, replace(settings, ir_version="keep"))
     raiser = Raiser(ground, chosen, books, written)
     try:
         sites = raiser.run(result, unchanged.source_opset)

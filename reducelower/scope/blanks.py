@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from onnx import TensorProto
 
-from reducelower.model.value_info import tensor_type
 from reducelower.types import Known
 
 if TYPE_CHECKING:
@@ -63,15 +62,3 @@ class Added(NamedTuple):
     def known(self) -> Known:
         """Its shape and contents."""
         return Known.of_constant(self.tensor.data_type, self.value)
-
-    @property
-    def answers(self) -> Mapping[str, Any]:
-        """The answers to questions about it, except ``written_as``."""
-        dims = tuple(self.tensor.dims)
-        return {
-            "constant": self.value,
-            "element_type": self.tensor.data_type,
-            "rank": len(dims),
-            "shape": dims,
-            "type": tensor_type(self.tensor),
-        }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -23,6 +23,10 @@ __all__ = ["AnyScope", "BodyScope"]
 
 AnyScope: TypeAlias = "NodeScope | BodyScope"
 """The scope of a node to legalize: a node of the model, or one that replaces a node of the model."""
+
+
+_OF_PLACES = ("is_read", "is_yielded")
+"""The questions that only the enclosing scope answers: where else a value is used."""
 
 
 class BodyScope(Scope):
@@ -68,29 +72,47 @@ class BodyScope(Scope):
         """See `Scope.ask`; the enclosing scope may know more about outputs of the replaced node."""
         if question == "is_read" and any(name in read_from_outside(node) for node in self._graph.node):
             return True
-        if self.defines(name) and question in _OWN:
-            answer = _OWN[question](*self._types, name)
+        if self.defines(name) and question not in _OF_PLACES:
+            answer = self._answer(question, name)
             if answer is None and question == "type" and self.node_scope.is_new(name):  # no other scope knows more
                 answer = self._types[0].type(name, self._types[1], may_lack_rank=True)
             if answer is not None or question == "constant":
                 return answer
         return self.parent.ask(question, name)
 
+    def _answer(self, question: Asking, name: str) -> Any:
+        """The answer about a value that the nodes compute."""
+        resolver, nodes = self._types
+        match question:
+            case "constant" | "element_type" | "rank":
+                return resolver.ask(nodes, question, name)
+            case "shape":
+                shape = resolver.ask(nodes, question, name)
+                return None if shape is None else numbers_of(shape)
+            case "type":
+                return resolver.type(name, nodes)
+            case "made_by":
+                node = nodes.producer(name)
+                return "" if node is None else node.op_type
+            case "written_as":
+                return "dynamic" if nodes.constant_node(name) is None else "constant"
+        raise AssertionError(question)
+
     @cached_property
     def _types(self) -> tuple[Resolver, Graph]:
         """Resolves types; it asks the enclosing scope one question at a time."""
-        return Resolver(), self._view(_Around)
+        return Resolver(), self._view(with_names=False)
 
     @cached_property
     def _sizes(self) -> tuple[Resolver, Graph]:
         """Resolves symbolic sizes, from all that the enclosing scope knows."""
-        return Resolver(self.node_scope.atoms), self._view(_AroundWithNames)
+        return Resolver(self.node_scope.atoms), self._view(with_names=True)
 
-    def _view(self, around: type[_Around]) -> Graph:
-        """The nodes as the resolver sees them."""
+    def _view(self, *, with_names: bool) -> Graph:
+        """The nodes as the resolver sees them, with symbolic sizes or without."""
         if self._inside is None or not isinstance(self.parent, BodyScope):
-            return Graph(self._graph, around(self.parent, self.opset))
-        return Graph(self._graph, self.parent._view(around), self._inside[0])
+            return Graph(self._graph, _Around(self.parent, self.opset, with_names=with_names))
+        return Graph(self._graph, self.parent._view(with_names=with_names), self._inside[0])
 
     def known(self, name: str) -> Known:
         """See `Scope.known`; facts about values of these nodes follow from facts about outer values."""
@@ -117,33 +139,18 @@ class BodyScope(Scope):
                 return self.parent.how_to_declare(outer, what)
         return "state the types and shapes of what the node reads"
 
-    # Additions
-
-    def state_type(self, name: str) -> None:
-        """State the type of a value, which the nodes may define, in the enclosing graph."""
-        if not self.node_scope.is_new(name):
-            self.parent.state_type(name)
-        elif (value_type := self.type(name)) is not None:
-            self.node_scope.types[name] = value_type
-
 
 class _Around(Graph):
     """The surroundings of a body, as the resolver sees them: the outer values that its nodes read."""
 
-    def __init__(self, scope: Scope, opset: int) -> None:
+    def __init__(self, scope: Scope, opset: int, *, with_names: bool) -> None:
         super().__init__(GraphProto(), None, imports=[OperatorSetIdProto(version=opset)])
         # Not the scope of the body itself: that reference cycle would keep the weights until garbage collection.
         self._scope = scope
+        self._with_names = with_names
 
     def held(self, name: str) -> object:
-        return _Outside(self._scope, name)
-
-
-class _AroundWithNames(_Around):
-    """The same, with symbolic sizes."""
-
-    def held(self, name: str) -> object:
-        return _OutsideWithNames(self._scope, name)
+        return (_OutsideWithNames if self._with_names else _Outside)(self._scope, name)
 
 
 class _Outside:
@@ -199,25 +206,3 @@ class _OutsideWithNames(_Outside):
     @property
     def contents(self) -> Array | None:
         return self._scope.known(self._name).contents
-
-
-def _shape(resolver: Resolver, nodes: Graph, name: str) -> tuple[int | None, ...] | None:
-    shape = resolver.ask(nodes, "shape", name)
-    return None if shape is None else numbers_of(shape)
-
-
-def _made_by(resolver: Resolver, nodes: Graph, name: str) -> str:
-    node = nodes.producer(name)
-    return "" if node is None else node.op_type
-
-
-_OWN: Mapping[Asking, Callable[[Resolver, Graph, str], Any]] = {
-    "constant": lambda resolver, nodes, name: resolver.ask(nodes, "constant", name),
-    "element_type": lambda resolver, nodes, name: resolver.ask(nodes, "element_type", name),
-    "made_by": _made_by,
-    "rank": lambda resolver, nodes, name: resolver.ask(nodes, "rank", name),
-    "shape": _shape,
-    "type": lambda resolver, nodes, name: resolver.type(name, nodes),
-    "written_as": lambda resolver, nodes, name: "dynamic" if nodes.constant_node(name) is None else "constant",
-}
-"""How to answer each question about a value that the nodes of a body compute."""

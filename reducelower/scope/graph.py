@@ -1,12 +1,10 @@
-"""A graph of the model: facts about its values, and additions to it.
-
-This is the engine's own view, with the names of the model. Rules do not see it; they ask a `Scope`.
-"""
+"""A graph with the names of the model: facts about its values, and additions. Rules do not see it, but a `Scope`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from copy import deepcopy
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto
@@ -17,14 +15,15 @@ from reducelower.model.columns import NodeColumns
 from reducelower.model.graph import inner_path, subgraphs
 from reducelower.model.nodelist import NodeList
 from reducelower.model.numbers import value_key
-from reducelower.model.value_info import state, stated_type, tensor_type
-from reducelower.scope.ground import GraphView, Ground
+from reducelower.model.value_info import stated_type, tensor_type
+from reducelower.types.graphs import Graph
 from reducelower.types.known import LONGEST, Known, in_own_names
 from reducelower.types.sizes import numbers_of
 from reducelower.types.witnesses import Witnesses
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
+    from reducelower.scope.ground import Ground
     from reducelower.types import GraphKey
 
 __all__ = ["Described", "GraphScope"]
@@ -37,55 +36,49 @@ class Described(NamedTuple):
     number: int
 
 
-_INTEGERS = (TensorProto.INT32, TensorProto.INT64)
-
 _SMALL = 16
 """The most elements of a constant that counts as small."""
 
 
-class GraphScope(GraphView):
-    """A graph with all that rules may ask about its values, and the additions to it."""
+class GraphScope(Graph):
+    """A graph of the source, which nobody edits, with all that rules may ask about its values, and additions to it."""
 
     def __init__(
         self,
         ground: Ground,
         edited: GraphProto,
         opset: int,
-        path: str,
+        path: str = "graph",
         *,
-        key: GraphKey,
+        key: GraphKey = (),
         nodes: NodeColumns | None = None,
     ) -> None:
         """Open the scope of a graph.
 
-        Args:
-            ground: shared by all graphs of the run.
-            edited: the graph in the copy that is edited.
-            opset: opset version its nodes are written for.
-            path: the graph path shown to users, such as ``graph/If_3.then_branch``.
-            key: the key of this graph. The scope of the enclosing graph must be open.
-            nodes: its nodes before any edit, if they are at hand.
+        `edited` is the graph in the copy that is edited, `path` is what users see, such as ``graph/If_3.then_branch``,
+        and `nodes` are its nodes before any edit, if they are at hand. The scope of the enclosing graph must be open.
         """
-        super().__init__(ground, opset, key)
+        own, graph_at = ground.resolver.graph(key), ground.resolver.graph
+        around = graph_at(key[:-2]) if key else None  # it may have been replaced by that of the run since
+        defaults = own.has_open_defaults
+        super().__init__(own.holder, around, own.node, own.imports, graph_at, key, has_open_defaults=defaults)
+        ground.resolver.put(self)
+        self.ground = ground
+        self.opset = opset
+        self.path = path
         self.edited = edited
         self.node_list = NodeList(edited, NodeColumns.of(edited.node) if nodes is None else nodes)
         self._has_constants = "Constant" in self.node_list.op_types
-        self.path = path
-        self.writes_initializers = ground.initializers_stand_alone
-        """Whether added constants become initializers; otherwise Constant nodes."""
+        self.adopted: dict[str, TensorProto] = {}
+        """The tensors of values that the run added or made constant, by name."""
         self.added_nodes: list[NodeProto] = []
-        self._stated_since: dict[str, TypeProto] = {}
         self._numbers: dict[str, int] = {}
         self._described: dict[str, Described | None] = {}
         self._added: dict[Hashable, str] = {}
 
     def home(self, name: str) -> GraphScope:
         """The graph that defines a value: this one or an enclosing one."""
-        if self.around is None or self.defines(name):
-            return self
-        around = self.around
-        assert isinstance(around, GraphScope)
-        return around.home(name)
+        return self if self.around is None else super().home(name)  # type: ignore[return-value]  # all are scopes
 
     def edited_inside(self, index: int) -> Iterator[GraphScope]:
         """The scopes of a node's subgraphs, which may be edited then."""
@@ -94,9 +87,56 @@ class GraphScope(GraphView):
             path = inner_path(self.path, node, index, attribute)
             yield GraphScope(self.ground, graph, self.opset, path, key=(*self.key, index, number))
 
+    # For the resolver
+
+    def defines(self, name: str) -> bool:
+        """Whether the graph defines a value, originally or by an added constant."""
+        return name in self.adopted or super().defines(name)
+
+    def producer(self, name: str) -> NodeProto | None:
+        """The node that computed a value before any rewrite; None for one that was adopted."""
+        return None if name in self.adopted else super().producer(name)
+
     def constant_node(self, name: str) -> NodeProto | None:
         """The Constant node that yields a value; None if none does."""
         return super().constant_node(name) if self._has_constants else None
+
+    def initializer(self, name: str) -> TensorProto | None:
+        """The initializer of that name; also a value that became a constant."""
+        if name in self.adopted:
+            return self.adopted[name]
+        at = self._initializers.get(name)
+        return None if at is None else self.holder.initializer[at]
+
+    def value(self, name: str) -> Array | None:
+        """The value of an initializer or Constant node of this graph; None for anything else."""
+        return self.ground.values[self._stated_number(name)]
+
+    def version(self, domain: str) -> int | None:
+        """The opset version of a domain; None if unknown."""
+        return super().version(domain) if domain else self.opset
+
+    def _stated_number(self, name: str) -> int:
+        """The number of the value of an initializer or Constant node (see `Values`); 0 for anything else.
+
+        Raises:
+            RefusedError: it cannot be read.
+        """
+        ground = self.ground
+        tensor = self.initializer(name)
+        if tensor is None:
+            node = self.constant_node(name)
+            attribute = None if node is None or not node.attribute else node.attribute[0]
+            return 0 if attribute is None else ground.values.of_attribute(attribute, ground.data_folder)
+        if self._is_overridable(name):
+            if not ground.freeze_defaults:
+                return 0
+            ground.frozen.add(name)
+        return ground.values.of_tensor(tensor, ground.data_folder)
+
+    def _is_overridable(self, name: str) -> bool:
+        """Whether an initializer is only the default of a graph input, which callers may override."""
+        return not self.key and self.ground.overridable and name in self.inputs
 
     # Questions about a value; all answers are comparable
 
@@ -112,7 +152,7 @@ class GraphScope(GraphView):
         home = self.home(name)
         number = home._numbers.get(name)
         if number is None:
-            number = home.stated_number(name)
+            number = home._stated_number(name)
             if not number:
                 value = self.ground.resolver.ask(home, "constant", name)
                 if value is not None:
@@ -148,26 +188,19 @@ class GraphScope(GraphView):
         return home._described[name]
 
     def _describe(self, name: str) -> Described | None:
-        tensor, since = self.tensor(name), self._stated_since.get(name)
-        if tensor is not None:
-            stated = stated_type(tensor_type(tensor))
-        else:
-            stated = self.stated_type(name) if since is None else stated_type(since)
+        tensor = self.tensor(name)
+        stated = self.stated_type(name) if tensor is None else stated_type(tensor_type(tensor))
         if not stated.is_known:
             return None
-        sizes = stated.sizes if stated.element_type in _INTEGERS else None
+        sizes = stated.sizes if stated.element_type in (TensorProto.INT32, TensorProto.INT64) else None
         may_be_shape = sizes is not None and len(sizes) < 2
         is_small = may_be_shape and all(isinstance(size, int) and size <= LONGEST for size in sizes or ())
         return Described(stated.plain, self.readable_number(name) if is_small else 0)
 
-    def type(self, name: str) -> TypeProto | None:
-        """The type of a value, possibly without its rank; None if unknown."""
-        return self.ground.resolver.type(name, self, may_lack_rank=True)
-
     def type_bytes(self, name: str) -> bytes | None:
-        """The serialized type of a value; None if unknown."""
-        value_type = self.type(name)
-        return None if value_type is None else value_type.SerializeToString()
+        """The serialized type of a value, possibly without its rank; None if unknown."""
+        found = self.ground.resolver.type(name, self, may_lack_rank=True)
+        return None if found is None else found.SerializeToString()
 
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
@@ -193,7 +226,7 @@ class GraphScope(GraphView):
         if home.constant_node(name) is not None:
             return "constant"
         if home.tensor(name) is not None:
-            return "dynamic" if home.is_overridable(name) else "initializer"
+            return "dynamic" if home._is_overridable(name) else "initializer"
         return "fed" if name in home.inputs and home.around is None else "dynamic"
 
     def made_by(self, name: str) -> str:
@@ -210,9 +243,13 @@ class GraphScope(GraphView):
         home = self.home(name)
         return home.around is None and name in home._output_names
 
-    @property
+    @cached_property
     def _output_names(self) -> list[str]:
-        return [value if isinstance(value, str) else value.name for value in self.holder.output]
+        return [value.name for value in self.holder.output]
+
+    def known(self, name: str) -> Known:
+        """See `Scope.known`."""
+        return self.ground.resolver.known(name, self)
 
     def known_of(self, names: tuple[str, ...]) -> tuple[Known, ...]:
         """See `known`; for several values, with atoms numbered in order of appearance."""
@@ -256,23 +293,7 @@ class GraphScope(GraphView):
         self._numbers.pop(name, None)
         self._described.pop(name, None)
         self.ground.resolver.forget(name, self)
-        if self.writes_initializers:
+        if self.ground.writes_initializers:
             self.edited.initializer.append(kept)
         else:
             self.added_nodes.append(make_node("Constant", [], [name], value=kept))
-
-    def state(self, name: str, value_type: bytes) -> None:
-        """State the type of a value, unless it is stated already."""
-        if not self.states(name):
-            state(self.edited, {name: value_type})
-            self._stated_since[name] = TypeProto.FromString(value_type)
-            self._described.pop(name, None)
-
-    def states(self, name: str) -> bool:
-        """Whether the graph states a type of a value, originally or after additions."""
-        return name in self._stated_since or super().states(name)
-
-    def drop_added(self, names: Collection[str]) -> None:
-        """Forget added constants that were removed, so that nothing reuses them."""
-        for key in [key for key, name in self._added.items() if name in names] if self._added else ():
-            del self._added[key]

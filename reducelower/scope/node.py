@@ -17,6 +17,7 @@ from onnx import TensorProto, TypeProto, numpy_helper
 from reducelower.errors import Place, RefusedError
 from reducelower.model.numbers import FIRST_FLOATS, value_key
 from reducelower.model.schemas import element_type_name
+from reducelower.model.value_info import tensor_type
 from reducelower.scope.blanks import ALL_OPERANDS, Added, blank
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.scope import Asking, Scope
@@ -64,7 +65,7 @@ _OPEN = object()
 
 
 _ADDITIONS = (
-    "added", "stated", "adopted", "derived", "types", "unmended", "zeros", "_numbers", "_declared", "_made", "_last",
+    "added", "adopted", "derived", "unmended", "zeros", "_numbers", "_made", "_last",
 )  # fmt: skip
 """What a failed attempt leaves behind; what it asked stays in the trail."""
 
@@ -76,10 +77,8 @@ class NodeScope(Scope):
         trail: every question with its answer.
         is_repeatable: whether the trail has every question.
         added: added constants by their blanks.
-        stated: operand numbers with the types that the graph must state for them.
         adopted: operand numbers with the tensors that become their values.
         derived: new names in order: stem, tail, name.
-        types: types to state for new values.
         operands: how many distinct operands the node has; 0 if it uses the names of the model.
         applied: the files and lines of the rules of the user's own that were applied.
         unmended: sentences about problems on the target runtime that no form avoids.
@@ -100,17 +99,14 @@ class NodeScope(Scope):
         self.trail: dict[Question, Hashable] = {}
         self.is_repeatable = operands is not None
         self.added: dict[str, Added] = {}
-        self.stated: list[tuple[int, bytes]] = []
         self.adopted: list[tuple[int, TensorProto]] = []
         self.derived: list[tuple[str, str, str]] = []
-        self.types: dict[str, TypeProto] = {}
         self.unmended: dict[str, None] = {}
         self.applied: list[Place] = []
         self.zeros: set[Literal["assumed", "heeded"]] = set()
         self.operands = len(operands or ())
         self._operands = operands
         self._numbers: dict[Hashable, str] = {}
-        self._declared: dict[str, int] = {}
         self._made: set[str] = set()
         self._last: dict[str, int] = {}
 
@@ -149,10 +145,11 @@ class NodeScope(Scope):
             answer = getattr(self.graph, asked)(name)
         else:
             number, real = operand
-            answer = self.trail.get((asked, number, None), _OPEN)  # type: ignore[call-overload]  # it equals a Question
+            key = Question(asked, number)
+            answer = self.trail.get(key, _OPEN)
             if answer is _OPEN:
                 try:
-                    answer = self.trail[Question(asked, number)] = getattr(self.graph, asked)(real)
+                    answer = self.trail[key] = getattr(self.graph, asked)(real)
                 except RefusedError:
                     self.is_repeatable = False
                     raise
@@ -162,11 +159,19 @@ class NodeScope(Scope):
 
     def _of_new(self, question: str, name: str) -> Any:
         """An answer about a value that a rule added. If nodes compute it, their `BodyScope` knows more."""
-        answers: dict[str, Any] = {**_OF_COMPUTED, "element_type": self._declared.get(name)}
-        if name in self.added:
-            answers.update(self.added[name].answers)
-            answers["written_as"] = "initializer" if self.graph.writes_initializers else "constant"
-        return answers.get(question)
+        added = self.added.get(name)
+        if added is None:
+            return _OF_COMPUTED.get(question)
+        if question == "written_as":
+            return "initializer" if self.graph.ground.writes_initializers else "constant"
+        answers: dict[str, Any] = {
+            "constant": added.value,
+            "element_type": added.tensor.data_type,
+            "rank": added.value.ndim,
+            "shape": added.value.shape,
+            "type": tensor_type(added.tensor),
+        }
+        return answers.get(question, _OF_COMPUTED.get(question))
 
     def small_constant(self, name: str, *, stated: bool = False) -> Array | None:
         """The value of a constant operand of few elements; None for other operands.
@@ -248,26 +253,12 @@ class NodeScope(Scope):
     def check_constant(self, tensor: TensorProto) -> None:
         """Raise RefusedError if neither an initializer nor Constant nodes can hold the constant here."""
         takes_it = tensor.data_type in FIRST_FLOATS or self.target_opset >= _CONSTANT_TAKES_ALL
-        if not (self.graph.writes_initializers or takes_it):
+        if not (self.graph.ground.writes_initializers or takes_it):
             raise RefusedError(
                 f"it needs a constant of type {element_type_name(tensor.data_type)}, which Constant does not take "
                 "below opset 9",
                 "allow IR version 4 with --ir-version auto",
             )
-
-    def declare(self, name: str, element_type: int) -> None:
-        """State the element type of a new value."""
-        self._declared[name] = element_type
-
-    def state_type(self, name: str) -> None:
-        """See `Scope.state_type`."""
-        if self.is_new(name):
-            return
-        value_type = self.type(name)
-        if value_type is not None and self._operands is None:
-            self.graph.state(name, value_type.SerializeToString())
-        elif value_type is not None:
-            self.stated.append((self._number(name), value_type.SerializeToString()))
 
     def _number(self, name: str) -> int:
         assert self._operands is not None

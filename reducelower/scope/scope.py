@@ -185,14 +185,3 @@ class Scope(ABC):
             RefusedError: neither can hold it.
         """
         self.node_scope.replace_by_initializer(name, tensor)
-
-    def declare(self, name: str, element_type: int) -> None:
-        """State the element type of a new value."""
-        self.node_scope.declare(name, element_type)
-
-    @abstractmethod
-    def state_type(self, name: str) -> None:
-        """State the type of a value in the graph, if shape inference does not find it at the target's opset version.
-
-        Known types of new values are stated anyway.
-        """

@@ -10,8 +10,10 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, numpy_helper
 
 from reducelower.errors import RefusedError, UnreadableModelError
+from reducelower.model.attributes import refuse_reference
 from reducelower.model.constants import HELD_IN, tensor_in, tensor_of
 from reducelower.model.numbers import value_key
+from reducelower.model.skeleton import LARGEST_CONSTANT
 from reducelower.model.text import one_line
 
 if TYPE_CHECKING:
@@ -83,8 +85,18 @@ class Values(list["Array | None"]):
             self.size += value.nbytes
         return self._numbers[key]
 
-    def number_of_tensor(self, tensor: TensorProto, dims: tuple[int, ...]) -> int:
-        """The number of the value of a tensor with these dimensions and without external data."""
+    def of_tensor(self, tensor: TensorProto, folder: DataFolder | None = None) -> int:
+        """The number of a tensor's value; 0 if it is large, or if its data is external and there is no folder.
+
+        Raises:
+            RefusedError: it cannot be read.
+        """
+        dims = tuple(tensor.dims[:])  # slicing to a list halves the time
+        if prod(dims) > LARGEST_CONSTANT:
+            return 0
+        if tensor.data_location == TensorProto.EXTERNAL:
+            # Not cached by its serialized form: a file of the same name may hold something else.
+            return 0 if folder is None else self.number(read_tensor(tensor, folder))
         content = tensor.raw_data or tuple(getattr(tensor, _SPELLED_IN.get(tensor.data_type, ""), ()))
         if not content or tensor.HasField("segment"):
             return self.number(read_tensor(tensor))
@@ -94,13 +106,20 @@ class Values(list["Array | None"]):
             number = self._spelled[spelling] = self.number(read_tensor(tensor))
         return number
 
-    def number_of_attribute(self, attribute: AttributeProto, folder: DataFolder | None = None) -> int:
-        """The number of the value in a Constant node's attribute; 0 if its data is external and there is no folder."""
-        if attribute.ref_attr_name or attribute.name not in ("value", "sparse_value", *HELD_IN):
+    def of_attribute(self, attribute: AttributeProto, folder: DataFolder | None = None) -> int:
+        """The same, of a Constant node's attribute.
+
+        Raises:
+            RefusedError: it cannot be read, or it refers to an attribute of a function.
+        """
+        refuse_reference(attribute)
+        if attribute.name == "value":
+            return self.of_tensor(attribute.t, folder)
+        is_sparse = attribute.name == "sparse_value"
+        if not is_sparse and attribute.name not in HELD_IN:
             return 0
-        if attribute.name == "value" and attribute.t.data_location == TensorProto.EXTERNAL:
-            # Not cached by its serialized form: a file of the same name may hold something else.
-            return 0 if folder is None else self.number(read_tensor(attribute.t, folder))
+        if is_sparse and prod(attribute.sparse_tensor.dims) > LARGEST_CONSTANT:
+            return 0
         spelling = attribute.SerializeToString()
         if spelling not in self._spelled:
             tensor = tensor_in(attribute)

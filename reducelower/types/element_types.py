@@ -27,6 +27,9 @@ _BY_ATTRIBUTE = {
 }
 
 
+_NUMBERS = dict(TensorProto.DataType.items())
+
+
 def element_type_of_output(call: Call, place: int) -> int:
     """The element type of an output, by an attribute, a constant, or other inputs; 0 if unknown."""
     if not call.domain and call.op_type == "Constant":
@@ -35,7 +38,8 @@ def element_type_of_output(call: Call, place: int) -> int:
         attribute = attribute_of(call.node, _BY_ATTRIBUTE[call.op_type])
         if attribute is None:
             return TensorProto.FLOAT if call.op_type == "ConstantOfShape" else 0
-        return attribute.i or attribute.t.data_type  # both are 0 if it refers to an attribute of the function
+        # All are 0 if it refers to an attribute of the function. Below opset 6, Cast has the name of the type.
+        return attribute.i or attribute.t.data_type or _NUMBERS.get(attribute.s.decode().upper(), 0)
     version = call.graph.version(call.domain)
     if version is None:
         return 0

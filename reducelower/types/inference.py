@@ -10,7 +10,7 @@ from onnx import GraphProto, ModelProto, TypeProto
 from reducelower.model.graph import may_hold_graphs
 from reducelower.model.inference import protected
 from reducelower.model.inference.declared import declare, names_in
-from reducelower.model.schemas import element_type_name
+from reducelower.model.schemas import element_type_name, parse_element_type
 from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
 from reducelower.model.text import did_you_mean
 from reducelower.model.value_info import NOTHING_STATED, stated_type
@@ -25,7 +25,7 @@ __all__ = ["contradiction", "infer", "infer_strictly", "inference_of"]
 
 def inference_of(
     document: Document,
-    element_types: Mapping[str, int],
+    element_types: Mapping[str, str],
     ranks: Mapping[str, int],
     *,
     freezes_defaults: bool,
@@ -34,11 +34,11 @@ def inference_of(
     message = document.message
     if element_types or ranks:
         message = skeleton(message, LARGEST_CONSTANT)
-        declare(message, element_types, ranks)
+        declare(message, _numbers_of(element_types), ranks)
     return Inference(message, freezes_defaults=freezes_defaults)
 
 
-def contradiction(model: ModelProto, element_types: Mapping[str, int], ranks: Mapping[str, int]) -> str:
+def contradiction(model: ModelProto, element_types: Mapping[str, str], ranks: Mapping[str, int]) -> str:
     """Return a sentence about a declaration that contradicts the model, or an empty string.
 
     Several graphs may use one name. A declaration is accepted if it equals what is known in one of them, or fills it
@@ -47,7 +47,7 @@ def contradiction(model: ModelProto, element_types: Mapping[str, int], ranks: Ma
     inference = Inference(model)
     graphs = [inference.graph(key) for key in inference.keys]
     kinds: tuple[tuple[str, Question, Mapping[str, int], Callable[[int], str]], ...] = (
-        ("element type", "element_type", element_types, element_type_name),
+        ("element type", "element_type", _numbers_of(element_types), element_type_name),
         ("rank", "rank", ranks, str),
     )
     for what, question, declared, spelled in kinds:
@@ -59,6 +59,10 @@ def contradiction(model: ModelProto, element_types: Mapping[str, int], ranks: Ma
             if not {None, value}.intersection(known):
                 return f"the {what} of {name!r} is {spelled(min(known))}, and {spelled(value)} is declared of it"
     return ""
+
+
+def _numbers_of(element_types: Mapping[str, str]) -> Mapping[str, int]:
+    return {name: parse_element_type(spelled) for name, spelled in element_types.items()}
 
 
 def infer(model: ModelProto) -> ModelProto:

@@ -14,7 +14,6 @@ from reducelower.legalization import run
 from reducelower.legalization.memo import read_node
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.model.document import Document
-from reducelower.model.names import Names
 from reducelower.scope.blanks import ALL_OPERANDS
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
@@ -112,15 +111,7 @@ _QUESTIONS = sorted(get_args(Asking))
 
 def _node_scope() -> tuple[NodeProto, NodeScope]:
     given = model("(float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> { y = ReduceMax (x, a) }")
-    ground = Ground(
-        Names(Document(given)),
-        Inference(given),
-        opset=13,
-        data_folder=None,
-        freeze_defaults=False,
-        overridable=True,
-        initializers_stand_alone=True,
-    )
+    ground = Ground(Document(given), 13)
     read = read_node(given.graph.node[0].SerializeToString())
     return read.in_blanks(), NodeScope(GraphScope(ground, given.graph, 18, "graph", key=()), read.operands())
 

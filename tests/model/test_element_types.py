@@ -9,10 +9,9 @@ import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, parser
 
 import reducelower
-from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
-from reducelower.options import Settings, Target
 from reducelower.scope.graph import GraphScope
+from reducelower.scope.ground import Ground
 
 
 def _told(graph: GraphProto, name: str, opset: int) -> int:
@@ -23,7 +22,7 @@ def _told(graph: GraphProto, name: str, opset: int) -> int:
         value.ClearField("type")
     model = ModelProto(ir_version=8, graph=copy)
     model.opset_import.add(version=opset)
-    ground = ground_of(model, Document(model), Target(opset), Settings(Target(opset)))
+    ground = Ground(Document(model), opset)
     return ground.resolver.ask(GraphScope(ground, copy, opset, "graph", key=()), "element_type", name) or 0
 
 

@@ -10,11 +10,10 @@ import pytest
 from onnx import ModelProto, TensorProto, checker, parser
 
 import reducelower
-from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
 from reducelower.model.inference import protected
-from reducelower.options import Settings, Target
 from reducelower.scope.graph import GraphScope
+from reducelower.scope.ground import Ground
 from reducelower.types import Resolver
 from reducelower.types.node_inference import NodeInference
 from tests.models import model, yields
@@ -26,7 +25,7 @@ TABLE = tomllib.loads(Path(__file__).with_name("ranks.toml").read_text("utf-8"))
 
 def scope_of(given: ModelProto) -> GraphScope:
     opset = given.opset_import[0].version
-    ground = ground_of(given, Document(given), Target(opset), Settings(Target(opset)))
+    ground = Ground(Document(given), opset)
     return GraphScope(ground, given.graph, opset, "graph", key=())
 
 

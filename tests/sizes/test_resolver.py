@@ -9,10 +9,9 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, helper, parser
 
-from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
-from reducelower.options import Settings, Target
 from reducelower.scope.graph import GraphScope
+from reducelower.scope.ground import Ground
 from reducelower.types import Atoms, Inference, Polynomial, Resolver, Size
 from reducelower.types.graphs import Graph
 from tools.node_cases import Case, cases
@@ -82,7 +81,7 @@ def disagreements(case: Case) -> tuple[list[str], int]:
     """Where the resolver tells something else than the case, and how much it tells."""
     model, sizes = with_named_sizes(case.model)
     opset = model.opset_import[0].version
-    ground = ground_of(model, Document(model), Target(opset), Settings(Target(opset)))
+    ground = Ground(Document(model), opset)
     graph, told, found, wrong = GraphScope(ground, model.graph, opset, "graph", key=()), _Told(), 0, []
     resolver = Resolver(told)
     for value, given in zip(model.graph.output, case.outputs, strict=True):

@@ -21,25 +21,28 @@ from reducelower.model.value_info import may_be_of_one_shape, sizes, without_mad
 
 @lowers("If", 11)
 def _lower_if(op: Writer) -> None:
-    """Branches had to yield the same shapes. Runtimes never checked that, so only known differences are refused.
-
-    Shape inference takes the shape of one branch for both. So shapes that may differ have to be hidden from it.
+    """Branches had to yield the same shapes. Runtimes never checked that, but shape inference takes the shape of one
+    branch for both. So shapes that differ, or may, have to be hidden from it.
     """
     branches = {
         attribute.name: attribute.g for attribute in op.node.attribute if attribute.type == AttributeProto.GRAPH
     }
     differing = []
     for index, results in enumerate(zip(*(graph.output for graph in branches.values()), strict=True)):
-        left, right = (
-            sizes(value.type if sizes(value.type) is not None else op.scope.type_inside(op.node, number, value.name))
+        stated = [sizes(value.type) for value in results]
+        known = [
+            sizes(op.scope.type_inside(op.node, number, value.name) or value.type)
             for number, value in enumerate(results)
-        )
-        if left == right:
+        ]
+        left, right = (own if own is not None else other for own, other in zip(stated, known, strict=True))
+        one, other = known
+        are_unlike = one is not None and other is not None and not may_be_of_one_shape(one, other)
+        if left == right and not are_unlike:
             continue
-        if left is not None and right is not None and not may_be_of_one_shape(left, right):
+        if are_unlike and op.scope.target_opset < _TILES_BY_COUNTS:
             raise RefusedError(
                 f"its branches give different shapes: {results[0].name!r} and {results[1].name!r}",
-                "opset 11 is the oldest that allows it",
+                f"opset {_TILES_BY_COUNTS} is the oldest at which that works",
             )
         differing.append(index)
     if differing and op.scope.target_opset >= _TILES_BY_COUNTS:

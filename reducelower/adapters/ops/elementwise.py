@@ -30,7 +30,6 @@ def _lower_number(op: Writer) -> Outcome:
     """The number of an element type becomes its name, which shape inference does not read."""
     if op.scope.element_type(op.input(0)) == op.attribute("to"):
         return op.yields("Identity", op.input(0))
-    op.scope.state_type(op.node.output[0])
     op.set("to", TensorProto.DataType.Name(op.attribute("to")))
     return None
 

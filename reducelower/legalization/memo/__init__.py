@@ -134,7 +134,7 @@ class Memo:
 
     def _known(self, graph: GraphScope) -> dict[Key, _Tree]:
         """What is known of nodes of graphs of an opset version to which constants are added in one way."""
-        return self._memory.places.setdefault((self._kind, graph.opset, graph.writes_initializers), {})
+        return self._memory.places.setdefault((self._kind, graph.opset, graph.ground.writes_initializers), {})
 
     def repeat(self, edit: Edit, nodes: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, ReadNode]]:
         """Apply known results to nodes of one graph; yield position and names of every other node.

@@ -17,7 +17,7 @@ from reducelower.model.attributes import make_node
 from reducelower.model.graph import may_hold_graphs, read_by, read_from_outside
 from reducelower.model.value_info import state, without_made_up_symbols
 from reducelower.scope.blanks import MARKS, NAME_BLANK, blanks, is_in_blanks
-from reducelower.types import infer_strictly
+from reducelower.types import infer, infer_strictly
 
 if TYPE_CHECKING:
     from reducelower.errors import RefusedError
@@ -26,13 +26,16 @@ if TYPE_CHECKING:
     from reducelower.scope.node import NodeScope, Question
     from reducelower.scope.values import Values
 
-__all__ = ["IR_VERSION_OF_RULES", "NOTHING", "Outcome"]
+__all__ = ["CASTS_BY_NUMBER", "IR_VERSION_OF_RULES", "NOTHING", "Outcome"]
 
 _TYPES_KEPT = 64
 """For how many combinations of operand types an outcome keeps the types of its new values."""
 
 
 _DOMAIN = attrgetter("domain")
+
+CASTS_BY_NUMBER = 6
+"""The first opset version whose Cast has its type as a number; inference does not read the name of a type."""
 
 IR_VERSION_OF_RULES = 10
 """An IR version that allows everything a rule may write."""
@@ -95,10 +98,8 @@ class Outcome:
         nodes: the nodes that replace it; None if it stays.
         in_place: whether the only such node is the edited node itself.
         added: constants that the nodes read, by their blanks.
-        stated: types to state for operands, by number.
         adopted: tensors that become the value of operands, by number.
         derived: new names in order: stem, tail, name.
-        types: types to state for new values that inference may not find.
         unmended: sentences about problems on the target runtime that no form avoids.
         zeros: see `NodeScope`.
         trail: every question that led to it, with the answer.
@@ -111,10 +112,8 @@ class Outcome:
     in_place: bool = False
     refusal: RefusedError | None = None
     added: Mapping[str, Added] = field(default_factory=dict)
-    stated: Sequence[tuple[int, bytes]] = ()
     adopted: Sequence[tuple[int, TensorProto]] = ()
     derived: Sequence[tuple[str, str, str]] = ()
-    types: Mapping[str, bytes] = field(default_factory=dict)
     unmended: Sequence[str] = ()
     zeros: Collection[str] = ()
     trail: Mapping[Question, Hashable] = field(default_factory=dict, repr=False)
@@ -176,7 +175,7 @@ class Outcome:
         model.opset_import.add(version=opset)
         # Inference propagates the values of Constant nodes further than those of initializers.
         constants = [(name, each.tensor) for name, each in self.added.items()]
-        stated = dict(self.types)
+        stated: dict[str, bytes] = {}
         for name, (value_type, number) in sorted(described.items()):
             value = values[number]
             if name in self.outputs:
@@ -191,7 +190,7 @@ class Outcome:
             model.graph.node.append(make_node("Constant", [], [name], value=tensor))
         model.graph.node.extend(self.nodes or ())
         state(model.graph, stated)
-        inferred, objection = infer_strictly(model)
+        inferred, objection = infer_strictly(infer(model) if opset < CASTS_BY_NUMBER else model)
         found = inferred.graph.value_info
         types = {value.name: without_made_up_symbols(value.type).SerializeToString() for value in found}
         return Inferred(objection, types)
@@ -211,7 +210,7 @@ class Outcome:
         Raises:
             RefusedError: the nodes read a constant that nothing can hold.
         """
-        if nodes is None and not (scope.stated or scope.unmended):
+        if nodes is None and not scope.unmended:
             return NOTHING
         read: set[str] = set()
         for node in nodes or ():
@@ -229,14 +228,12 @@ class Outcome:
             nodes=nodes,
             in_place=in_place,
             added=added,
-            stated=scope.stated,
             adopted=scope.adopted,
             derived=scope.derived,
             unmended=tuple(scope.unmended),
             zeros=frozenset(scope.zeros),
             trail=scope.trail,
             operands=scope.operands,
-            types={name: value_type.SerializeToString() for name, value_type in scope.types.items()},
         )
 
 

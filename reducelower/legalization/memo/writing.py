@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnx import GraphProto, NodeProto
+from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from reducelower.legalization.edits import Edit
-from reducelower.legalization.memo.outcome import Outcome
+from reducelower.legalization.memo.outcome import CASTS_BY_NUMBER, Outcome
 from reducelower.legalization.memo.reading import ReadNode
+from reducelower.model.attributes import value_of
 from reducelower.model.graph import subgraphs
 from reducelower.model.nodelist import as_graph
 from reducelower.scope.blanks import MARKS, NAME_BLANK, Added, blanks, fill
@@ -30,21 +31,13 @@ def put_refusal(outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> Non
 
 def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
     """Apply an outcome that uses the names of the model instead of blanks."""
-    graph, nodes = edit.scope, outcome.nodes or ()
-    kept = set(graph.node_list[index].output)
-    made = [name for node in nodes for name in node.output if name not in kept]
-    types = dict(outcome.types)
-    if made:
-        described = {name: each for name in sorted(outcome.reads) if (each := graph.described(name)) is not None}
-        types = {**outcome.inferred(graph.ground.opset, described, graph.ground.values).types, **types}
-    added = {name: _add_constant(each, graph, {}) for name, each in outcome.added.items()}
+    nodes = outcome.nodes or ()
+    added = {name: _add_constant(each, edit.scope, {}) for name, each in outcome.added.items()}
     for node in nodes:
         if added:
             _rename(node, added)
     if not outcome.in_place:
         edit.replaced[index] = list(nodes)
-    if types:
-        edit.types[index] = {name: types[name] for name in made if name in types}
     edit.drops_operands = True
     edit.note(index, None, outcome)
 
@@ -91,13 +84,12 @@ class Writing:
         edit.note(index, read, outcome)
         if outcome.may_share:
             edit.shareable.add(index)
-        if self._makes_values:
-            types = {**(self._inferred(read) or {}), **outcome.types}
-            stated = {names[name]: types[name] for name in outcome.new_values if name in types}
-            if stated:
-                edit.types[index] = stated
-        for number, value_type in outcome.stated:
-            graph.state(read.names[number].decode(), value_type)
+        types = (self._inferred(read) or {}) if self._makes_values else {}
+        stated = {names[name]: types[name] for name in outcome.new_values if name in types}
+        if graph.ground.opset < CASTS_BY_NUMBER:
+            stated = {**_of_casts(outcome, graph, names or read.real_names()), **stated}
+        if stated:
+            edit.types[index] = stated
         for number, tensor in outcome.adopted:
             graph.adopt_constant(read.names[number].decode(), tensor)
 
@@ -131,6 +123,17 @@ class Writing:
             # The stem of a nested replacement may itself be a new name.
             real[name] = self._names.fresh(real.get(stem, stem), tail)
         return real
+
+
+def _of_casts(outcome: Outcome, graph: GraphScope, real: Mapping[str, str]) -> Mapping[str, bytes]:
+    """The types of what Casts yield in place of a node, where the graph does not state them."""
+    casts = [node for node in outcome.nodes or () if node.op_type == "Cast"]
+    types = {real[node.output[0]]: TensorProto.DataType.Value(value_of(node, "to")) for node in casts}
+    return {
+        name: graph.type_bytes(name) or helper.make_tensor_type_proto(number, None).SerializeToString()
+        for name, number in types.items()
+        if not graph.states(name)
+    }
 
 
 # As messages

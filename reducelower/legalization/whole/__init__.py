@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from onnx import ModelProto
 
@@ -15,7 +16,15 @@ from reducelower.model.document import Document
 from reducelower.model.graph import bodies
 from reducelower.plan import Plan
 
-__all__ = ["Changed", "in_terms_of_source"]
+__all__ = ["Attempt", "Changed", "in_terms_of_source"]
+
+
+class Attempt(NamedTuple):
+    """A model and its legal form, which must not be used if the plan has refusals."""
+
+    source: Document
+    made: Document
+    plan: Plan
 
 
 @dataclass(frozen=True)

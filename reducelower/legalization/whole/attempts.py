@@ -8,34 +8,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from onnx import TensorShapeProto
 
 from reducelower.legalization.checking import new_objection, objects_to_stated
-from reducelower.legalization.run import fits_already, folder_of, run
-from reducelower.legalization.whole import Changed, in_terms_of_source
+from reducelower.legalization.run import fits_already, run
+from reducelower.legalization.whole import Attempt, Changed, in_terms_of_source
+from reducelower.legalization.whole.dead_branches import without_dead_branches
 from reducelower.legalization.whole.features import inlined
+from reducelower.legalization.whole.narrow_integers import without_narrow_integers
+from reducelower.legalization.whole.sequences import without_sequences
+from reducelower.legalization.whole.stated_types import drop_shapes_in_loops
 from reducelower.model.document import Document
-from reducelower.model.graph import graphs
+from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, graphs
 from reducelower.model.inlining import functions_refused
 from reducelower.model.value_info import clear_sizes_below_zero
 from reducelower.options import Settings, Target
-from reducelower.plan import Plan
 
-__all__ = ["Attempt", "attempt"]
+__all__ = ["attempt"]
 
 _LOOPS = ("Loop", "Scan")
 _MINUS_ONE = TensorShapeProto.Dimension(dim_value=-1).SerializeToString()
 _TAKEN_OUT = "took the sizes of -1 that it states for unknown"
-
-
-class Attempt(NamedTuple):
-    """A model and its legal form, which must not be used if the plan has refusals."""
-
-    source: Document
-    made: Document
-    plan: Plan
 
 
 _Change: TypeAlias = Callable[[Attempt, Settings], "Changed | None"]
@@ -69,15 +64,12 @@ def _attempt(
     tried = Attempt(source, Document(model), plan)
     for count, change in enumerate(changes, 1):
         changed = change(tried, settings) if tried.plan.refusals or change not in _FOR_REFUSALS else None
-        if changed is None or (changed.refusals and tried.plan.refusals):
+        if changed is None or changed.document.message == source.message:
             continue
-        if changed.refusals:
-            tried = tried._replace(plan=replace(tried.plan, refusals=changed.refusals))
-        elif changed.document.message != source.message:
-            again = _attempt(changed.document, target, settings, changes[:count], report=report)
-            if not (again.plan.refusals and changed.has_to_help):
-                plan = in_terms_of_source(again.plan, source.message, changed.document.message, changed.inner)
-                tried = Attempt(source, again.made, replace(plan, notes=(*changed.done, *plan.notes)))
+        again = _attempt(changed.document, target, settings, changes[:count], report=report)
+        if not (again.plan.refusals and changed.has_to_help):
+            plan = in_terms_of_source(again.plan, source.message, changed.document.message, changed.inner)
+            tried = Attempt(source, again.made, replace(plan, notes=(*changed.done, *plan.notes)))
     return tried
 
 
@@ -85,15 +77,12 @@ def _attempt(
 
 
 def _without_dead_branches(tried: Attempt, settings: Settings) -> Changed | None:
-    """Replace branches that are never taken by the branch that is, if something in them or their If is refused."""
-    refusals = tried.plan.refusals
-    refused = {refusal.graph for refusal in refusals if "/" in refusal.graph}
-    refused |= {f"{refusal.graph}/{refusal.node}" for refusal in refusals if refusal.operator == "If"}
-    if not refused:
+    """Replace branches that are never taken by the branch that is, if something is refused, or shapes have to agree."""
+    source, _, plan = tried
+    agree = (plan.target.opset or plan.source_opset) < UNLIKE_BRANCHES_SINCE <= plan.source_opset
+    if "If" not in source.columns.operators or not (agree or plan.refusals):
         return None
-    from reducelower.legalization.whole.dead_branches import without_dead_branches
-
-    made = without_dead_branches(tried.source.message, refused, freezes_defaults=settings.freeze_defaults)
+    made = without_dead_branches(source.message)
     return None if made is None else Changed(Document(made))
 
 
@@ -104,8 +93,6 @@ def _without_shapes_in_loops(tried: Attempt, settings: Settings) -> Changed | No
         return None
     if not new_objection(source, made):
         return None
-    from reducelower.legalization.whole.stated_types import drop_shapes_in_loops
-
     eased = deepcopy(source.message)
     done = tuple(drop_shapes_in_loops(eased))
     return Changed(Document(eased), done) if done else None
@@ -124,28 +111,13 @@ def _without_sizes_below_zero(tried: Attempt, settings: Settings) -> Changed | N
     return Changed(Document(eased), (_TAKEN_OUT,), has_to_help=True)
 
 
-def _without_what_is_refused(tried: Attempt, settings: Settings) -> Changed | None:
-    """Widen narrow integers, replace sequences by tensors, and run branches in Loops, as far as that applies."""
-    source, _, plan = tried
-    if not plan.target.opset:
-        return None
-    from reducelower.legalization.whole.narrow_integers import without_narrow_integers
-    from reducelower.legalization.whole.sequences import without_sequences
-    from reducelower.legalization.whole.unlike_branches import without_unlike_branches
-
-    made = Changed(source)
-    for change in (without_narrow_integers, without_sequences, without_unlike_branches):
-        if changed := change(made.document, plan.target.opset, folder_of(settings)):
-            made = replace(changed, done=(*made.done, *changed.done), inner=made.inner | changed.inner)
-    return made if made.done else None
-
-
 _CHANGES: Sequence[_Change] = (
     _without_dead_branches,
     _without_shapes_in_loops,
     _without_sizes_below_zero,
-    _without_what_is_refused,
+    without_narrow_integers,
+    without_sequences,
 )
 
-_FOR_REFUSALS = (_without_dead_branches, _without_what_is_refused)
+_FOR_REFUSALS = (without_narrow_integers, without_sequences)
 """The changes that are made only if something is refused."""

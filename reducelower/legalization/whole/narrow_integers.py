@@ -17,11 +17,12 @@ from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, helper
 from onnx.numpy_helper import from_array, to_array
 
 from reducelower.files import DataFolder
-from reducelower.legalization.whole import Changed
+from reducelower.legalization.whole import Attempt, Changed
 from reducelower.model.document import Document
 from reducelower.model.graph import graphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
+from reducelower.options import Settings
 from reducelower.scope.values import loaded
 from reducelower.types import infer
 
@@ -40,12 +41,13 @@ _CONVERTING = frozenset({"Cast", "CastLike", "QuantizeLinear"})
 """Operators that turn values of one element type into another."""
 
 
-def without_narrow_integers(source: Document, opset: int, folder: DataFolder | None) -> Changed | None:
+def without_narrow_integers(tried: Attempt, settings: Settings) -> Changed | None:
     """A copy of the model in which all stored integers that are too narrow for the opset version are widened.
 
     None if there are none, or if some of them cannot be widened.
     """
-    model = source.message
+    model, opset = tried.source.message, tried.plan.target.opset or 0
+    folder = None if settings.base_dir is None else DataFolder.of(settings.base_dir)
     absent = {narrow: wide for narrow, (since, wide) in _NARROW.items() if opset < since}
     tensors = [tensor for _, graph in graphs(model) for tensor in _tensors(graph) if tensor.data_type in absent]
     if not tensors:

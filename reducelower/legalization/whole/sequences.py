@@ -18,16 +18,15 @@ import numpy as np
 from onnx import ModelProto, NodeProto
 from onnx.numpy_helper import from_array
 
-from reducelower.files import DataFolder
 from reducelower.legalization.dead_code import remove_unused
 from reducelower.legalization.edits import opened, splice
-from reducelower.legalization.run import ground_of
-from reducelower.legalization.whole import Changed
+from reducelower.legalization.whole import Attempt, Changed
 from reducelower.model.attributes import copy_marks, make_node, value_of
 from reducelower.model.document import Document
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
-from reducelower.options import Settings, Target
+from reducelower.options import Settings
 from reducelower.scope.graph import GraphScope
+from reducelower.scope.ground import Ground
 
 __all__ = ["replace_by_tensors", "without_sequences"]
 
@@ -55,8 +54,9 @@ class _Cut:
 _Sequence = tuple[str, ...] | _Cut
 
 
-def without_sequences(source: Document, opset: int, folder: DataFolder | None) -> Changed | None:
+def without_sequences(tried: Attempt, settings: Settings) -> Changed | None:
     """The model without its known sequences; None if the opset version has sequences, or the model makes none."""
+    source, opset = tried.source, tried.plan.target.opset or 0
     if opset >= _SINCE or source.columns.operators.isdisjoint(_MAKERS - {"Identity"}):
         return None
     made = deepcopy(source.message)
@@ -77,7 +77,7 @@ class _SequenceRemover:
     def __init__(self, model: ModelProto) -> None:
         self._opset = opset_of(model)
         source = Document(deepcopy(model))
-        self._ground = ground_of(model, source, Target(self._opset), Settings())
+        self._ground = Ground(source, self._opset)
         self._edits = opened(self._ground, model, self._opset)
         self._known: dict[tuple[GraphScope, str], _Sequence] = {}
         self._nodes: list[NodeProto] = []

@@ -21,7 +21,7 @@ from reducelower.model.graph import graphs, read_by, read_outside_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.text import expression
-from reducelower.options import Settings, Target
+from reducelower.options import Settings
 from reducelower.scope.graph import GraphScope
 
 __all__ = ["names_of_sizes", "refuse_unknown", "with_sizes"]
@@ -114,8 +114,8 @@ def _fold(document: Document, settings: Settings) -> None:
     """Store as initializers what the main graph computes from sizes, as far as it is constant now."""
     model = document.message
     graph, opset = model.graph, opset_of(model)
-    ground = ground_of(model, Document(deepcopy(model)), Target(opset), settings)
-    scope = GraphScope(ground, graph, opset, "graph", key=())
+    ground = ground_of(Document(deepcopy(model)), opset, settings)
+    scope = GraphScope(ground, graph, opset)
     edit = Edit(scope, drops_operands=True)
     constant: set[str] = set()
     kept = set(read_outside_nodes(graph))

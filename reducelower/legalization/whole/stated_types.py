@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from onnx import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, TensorProto, TypeProto
 
-from reducelower.model.graph import all_nodes, subgraphs
+from reducelower.model.graph import all_nodes, graphs, subgraphs
 from reducelower.model.inference.protected import objection
 from reducelower.model.skeleton import skeleton
 from reducelower.model.value_info import may_be_of_one_shape, sizes, stated_type, tensor_type, without_made_up_symbols
@@ -43,13 +44,10 @@ def drop_stale(model: ModelProto) -> Repaired:
 
     Runtimes do not read these types. If there are none, the model itself is returned, not a copy.
     """
-    inferred = _inferred_afresh(model)
-    pairs = [*_graphs_of(model.graph, inferred)]
-    if not any(_stale(graph, types) for graph, types in pairs) and not any(_wrong_outputs(*pair) for pair in pairs[1:]):
-        return Repaired(model, ())
-    mended = ModelProto()
-    mended.CopyFrom(model)
-    return Repaired(mended, (*_drop(mended, inferred), *_correct([*_graphs_of(mended.graph, inferred)][1:])))
+    mended = deepcopy(model)
+    pairs = _inferred_afresh(mended)
+    done = (*_drop(pairs), *_correct(pairs[1:]))
+    return Repaired(mended if done else model, done)
 
 
 def drop_shapes_in_loops(model: ModelProto) -> Iterator[str]:
@@ -70,111 +68,79 @@ def drop_shapes_in_loops(model: ModelProto) -> Iterator[str]:
 
 def correct_stated(model: ModelProto) -> Iterator[str]:
     """Drop stated types of inner values that contradict inference without them; correct those of outputs."""
-    afresh = _inferred_afresh(model)
-    yield from _drop(model, afresh)
-    yield from _correct([*_graphs_of(model.graph, afresh)])
-    left_out = [*_untyped_outputs(model.graph, _types(afresh))]
-    for value, inferred in left_out:
-        value.type.CopyFrom(without_made_up_symbols(inferred))
+    pairs = _inferred_afresh(model)
+    yield from _drop(pairs)
+    yield from _correct(pairs)
+    left_out = []
+    for value in model.graph.output:
+        inferred = pairs[0][1].get(value.name)
+        if not value.HasField("type") and inferred is not None and stated_type(inferred).is_known:
+            value.type.CopyFrom(without_made_up_symbols(inferred))
+            left_out.append(value.name)
     if left_out:
-        yield f"stated the types of its outputs {listed([value.name for value, _ in left_out])}, which it left out"
+        yield f"stated the types of its outputs {listed(left_out)}, which it left out"
     remaining = objection(skeleton(model))
     if "op_type:Loop" in remaining or "op_type:Scan" in remaining:
         yield from drop_shapes_in_loops(model)
 
 
-def _correct(pairs: Iterable[tuple[GraphProto, GraphProto]]) -> Iterator[str]:
-    """Correct the stated output types that contradict inference."""
-    wrong = [item for graph, inferred_graph in pairs for item in _wrong_outputs(graph, inferred_graph)]
-    for value, inferred in wrong:
-        value.type.CopyFrom(inferred)
-    if wrong:
-        names = listed([value.name for value, _ in wrong])
-        yield f"corrected the types it states of its outputs {names}, which are not what its nodes yield"
+_Pairs: TypeAlias = "Sequence[tuple[GraphProto, Mapping[str, TypeProto]]]"
+"""The graphs of a model, outer ones first, each with types by name."""
 
 
-def _wrong_outputs(graph: GraphProto, inferred_graph: GraphProto) -> list[tuple[ValueInfoProto, TypeProto]]:
-    """Outputs whose stated types contradict inference, each with the inferred type."""
-    types = _types(inferred_graph)
-    values = ((value, types.get(value.name)) for value in graph.output)
+def _inferred_afresh(model: ModelProto) -> _Pairs:
+    """The graphs with types that were inferred after all stated types of computed values were dropped."""
+    bare = skeleton(model)
+    for _, graph in graphs(bare):
+        del graph.value_info[:]
+        for value in graph.output:
+            if value.type.HasField("tensor_type"):
+                value.type.Clear()
+    inferred = [(*graph.output, *graph.value_info) for _, graph in graphs(infer(bare))]
     return [
-        (value, inferred) for value, inferred in values if inferred is not None and _contradict(value.type, inferred)
+        (graph, {value.name: value.type for value in values})
+        for (_, graph), values in zip(graphs(model), inferred, strict=True)
     ]
 
 
-def _untyped_outputs(graph: GraphProto, types: Mapping[str, TypeProto]) -> Iterator[tuple[ValueInfoProto, TypeProto]]:
-    """Outputs without a stated type, which the checker refuses, each with the inferred type."""
-    for value in graph.output:
-        inferred = types.get(value.name)
-        if not value.HasField("type") and inferred is not None and stated_type(inferred).is_known:
-            yield value, inferred
-
-
-def _drop(model: ModelProto, afresh: GraphProto) -> Iterator[str]:
+def _drop(pairs: _Pairs) -> Iterator[str]:
+    """Drop the stated types of inner values that contradict inference."""
     dropped: list[str] = []
     of_initializers: list[str] = []
-    for graph, inferred in _graphs_of(model.graph, afresh):
-        stale = _stale(graph, inferred)
-        stored = {tensor.name for tensor in graph.initializer} if stale else set()
-        for index in stale:
-            name = graph.value_info[index].name
-            (of_initializers if name in stored else dropped).append(name)
-        for index in reversed(stale):
-            del graph.value_info[index]
+    for graph, inferred in pairs:
+        stored = {tensor.name: tensor_type(tensor) for tensor in graph.initializer} if graph.value_info else {}
+        types = {**inferred, **stored}
+        for value in [value for value in graph.value_info if _contradict(value.type, types.get(value.name))]:
+            (of_initializers if value.name in stored else dropped).append(value.name)
+            graph.value_info.remove(value)
     if dropped:
         yield f"dropped the types it states of {listed(dropped)}, which are not what its nodes yield"
     if of_initializers:
         yield f"dropped the types it states of the initializers {listed(of_initializers)}, which hold something else"
 
 
-def _inferred_afresh(model: ModelProto) -> GraphProto:
-    """The main graph with types inferred after all stated types of computed values were dropped."""
-    bare = skeleton(model)
-    _drop_types(bare.graph)
-    return infer(bare).graph
-
-
-def _types(graph: GraphProto) -> dict[str, TypeProto]:
-    return {value.name: value.type for value in (*graph.output, *graph.value_info)}
-
-
-def _stale(graph: GraphProto, inferred_graph: GraphProto) -> list[int]:
-    """Positions of value_info entries that contradict inference."""
-    if not graph.value_info:
-        return []
-    types = {**_types(inferred_graph), **{tensor.name: tensor_type(tensor) for tensor in graph.initializer}}
-    return [index for index, value in enumerate(graph.value_info) if _contradict(value.type, types.get(value.name))]
-
-
-def _drop_types(graph: GraphProto) -> None:
-    """Remove the stated types of node outputs."""
-    del graph.value_info[:]
-    for value in graph.output:
-        if value.type.HasField("tensor_type"):
-            value.type.Clear()
-    for node in graph.node:
-        for _, _, inner in subgraphs(node):
-            _drop_types(inner)
-
-
-def _graphs_of(one: GraphProto, other: GraphProto) -> Iterator[tuple[GraphProto, GraphProto]]:
-    yield one, other
-    for left, right in zip(one.node, other.node, strict=True):
-        for (_, _, inner), (_, _, beside) in zip(subgraphs(left), subgraphs(right), strict=False):
-            yield from _graphs_of(inner, beside)
+def _correct(pairs: _Pairs) -> Iterator[str]:
+    """Correct the stated output types that contradict inference."""
+    wrong = []
+    for graph, types in pairs:
+        for value in graph.output:
+            inferred = types.get(value.name)
+            if inferred is not None and _contradict(value.type, inferred):
+                value.type.CopyFrom(inferred)
+                wrong.append(value.name)
+    if wrong:
+        yield f"corrected the types it states of its outputs {listed(wrong)}, which are not what its nodes yield"
 
 
 def _contradict(stated: TypeProto, inferred: TypeProto | None) -> bool:
-    kinds = None if inferred is None else {stated.WhichOneof("value"), inferred.WhichOneof("value")}
-    if inferred is None or kinds is None or None in kinds:
+    kinds = set() if inferred is None else {stated.WhichOneof("value"), inferred.WhichOneof("value")}
+    if inferred is None or None in kinds:
         return False
     if kinds != {"tensor_type"}:
         return len(kinds) > 1
     element_types = {stated.tensor_type.elem_type, inferred.tensor_type.elem_type} - {TensorProto.UNDEFINED}
-    stated_sizes, inferred_sizes = sizes(stated), sizes(inferred)
-    return len(element_types) > 1 or not (
-        stated_sizes is None or inferred_sizes is None or may_be_of_one_shape(stated_sizes, inferred_sizes)
-    )
+    shapes = [each for each in map(sizes, (stated, inferred)) if each is not None]
+    return len(element_types) > 1 or (len(shapes) > 1 and not may_be_of_one_shape(*shapes))
 
 
 def listed(names: Sequence[str]) -> str:
