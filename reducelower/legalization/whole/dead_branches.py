@@ -30,4 +30,6 @@ def without_dead_branches(model: ModelProto) -> ModelProto | None:
                 (taken,) = branches.keys() - {never_taken}
                 branches[never_taken].CopyFrom(branches[taken])
                 has_replaced = True
+    for each in (inference, edited):  # in a circle with their graphs, which would wait for the garbage collector
+        each.clear()
     return copy if has_replaced else None
