@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from google.protobuf.message import DecodeError
-from onnx import NodeProto
+from onnx import ModelProto, NodeProto
 
 from reducelower.errors import ConversionError, Refusal, RuleError, UnreadableModelError
 from reducelower.files.inline import WORTH_LIFTING, InlineWeights, lift, splice
@@ -118,14 +118,20 @@ def explain_failures(source: Document) -> Iterator[None]:
         yield
     except ConversionError:
         raise
-    except DecodeError:
-        reason = "these bytes are not an ONNX model, or are damaged; export the model again"
-        raise UnreadableModelError(reason) from None
     except Exception as error:
-        reason = find_defect(source.message) or source.objection
+        reason = find_defect(_readable(source)) or source.objection
         if not reason:
             raise
         raise ConversionError([Refusal("graph", "", "", reason, "the model is not valid")]) from error
+
+
+def _readable(source: Document) -> ModelProto:
+    try:
+        return source.message
+    except DecodeError:
+        raise UnreadableModelError(
+            "these bytes are not an ONNX model, or are damaged; export the model again"
+        ) from None
 
 
 def fits(source: Document, target: Target, settings: Settings) -> Callable[[int], bool]:
