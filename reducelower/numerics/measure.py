@@ -1,10 +1,10 @@
-"""Measure the difference of two arrays: shapes, NaN and infinities, ULP distance, absolute and relative error."""
+"""Measure the difference of two arrays: NaN and infinities, ULP distance, absolute and relative error."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -21,6 +21,7 @@ __all__ = [
     "holds_special",
     "identical",
     "is_float",
+    "is_lost",
     "is_narrow_float",
     "lowest_and_highest",
     "magnitude",
@@ -44,9 +45,9 @@ class Difference:
         mismatch: what is wrong, as a sentence; empty if the arrays agree within the tolerance.
         max_ulp: the largest ULP distance over pairs of finite values; 0 if there are none.
         max_absolute, max_relative: largest errors over the same pairs; relative to the largest expected magnitude.
-        outside: number of values outside the tolerance.
-        lost: how many of those are finite on the left, and infinite, NaN or underflown to zero on the right.
-        gained: how many of those are infinite or NaN on the left and finite on the right, or NaN on the left and
+        loses_range: whether all values outside the tolerance are finite on the left, and infinite, NaN or underflown to
+            zero on the right.
+        gains_range: whether all of them are infinite or NaN on the left and finite on the right, or NaN on the left and
             infinite on the right.
         elements: mask of the values outside the tolerance; None if there are none.
     """
@@ -55,20 +56,9 @@ class Difference:
     max_ulp: int = 0
     max_absolute: float = 0.0
     max_relative: float = 0.0
-    outside: int = 0
-    lost: int = 0
-    gained: int = 0
+    loses_range: bool = False
+    gains_range: bool = False
     elements: npt.NDArray[np.bool_] | None = None
-
-    @property
-    def loses_range(self) -> bool:
-        """Whether every value outside the tolerance is one that the right side loses."""
-        return bool(self.outside) and self.lost == self.outside
-
-    @property
-    def gains_range(self) -> bool:
-        """Whether every value outside the tolerance is one that the right side gains."""
-        return bool(self.outside) and self.gained == self.outside
 
 
 def is_float(array: Array) -> bool:
@@ -84,7 +74,7 @@ def holds_special(values: Iterable[Any]) -> bool:
 
 def widened(array: Array) -> Array:
     """The same numbers in a type that keeps their differences, too."""
-    wide: Array = array.astype(_wide(array.dtype))
+    wide: Array = array.astype(np.float64 if array.dtype.itemsize < 8 else np.longdouble)
     return wide
 
 
@@ -156,173 +146,92 @@ def identical(before: Array, after: Array) -> bool:
     return np.array_equal(one, other)
 
 
-def measure(
-    before: Array, after: Array, tolerance: Tolerance, *, allowance: Array | float = 0.0, by_tensor: bool = False
-) -> Difference:
-    """Compare two arrays of one element type and shape, element by element.
+def measure(before: Array, after: Array, tolerance: Tolerance, *, by_tensor: bool = False) -> Difference:
+    """Compare two arrays of one element type and shape, element by element; a tolerance is for floats.
 
-    `allowance` is another accepted absolute error, for all elements or for each. `by_tensor` applies the relative bound
-    to the tensor's largest magnitude instead of the element's, for results of different runtimes.
+    `by_tensor` applies the relative bound to the tensor's largest magnitude instead of the element's, for results of
+    different runtimes.
     """
     if identical(before, after):
         return Difference()
-    if before.dtype.kind == "c":
-        pairs = [[np.ascontiguousarray(part(side)) for side in (before, after)] for part in (np.real, np.imag)]
-        parts = [measure(one, other, tolerance, allowance=allowance, by_tensor=by_tensor) for one, other in pairs]
-        return max(parts, key=lambda part: (bool(part.mismatch), part.max_ulp))
-    if not is_float(before):
-        return _measure_exact(exact_numbers(before), exact_numbers(after), allowance)
-    sides: tuple[Any, Any] = before.reshape(-1), after.reshape(-1)
-    slices = [slice(start, start + _BLOCK) for start in range(0, max(before.size, 1), _BLOCK)]
-    largest = max(_largest(sides[0][part]) for part in slices)
-    is_per_element = np.ndim(allowance) > 0
-    allowed: Any = np.broadcast_to(np.asarray(allowance), before.shape).reshape(-1) if is_per_element else allowance
-    blocks = [
-        _measure_block(
-            sides[0][part],
-            sides[1][part],
-            tolerance,
-            allowed[part] if is_per_element else allowed,
-            largest if by_tensor else None,
-        )
-        for part in slices
-    ]
-    worst = max(block.worst for block in blocks)
-    distances = (
-        max(block.max_ulp for block in blocks),
-        worst,
-        float(worst / largest) if largest else (0.0 if not worst else float("inf")),
-    )
-    outside = np.concatenate([block.outside for block in blocks]).reshape(before.shape)
+    one, other = exact_numbers(before), exact_numbers(after)
+    blocks = [slice(start, start + _BLOCK) for start in range(0, max(one.size, 1), _BLOCK)]
+    sides = one.reshape(-1), other.reshape(-1)
+    largest = 0.0 if one.dtype.hasobject else max(_largest(sides[0][block]) for block in blocks)
+    compared = [_compared(sides[0][block], sides[1][block], tolerance, largest * by_tensor) for block in blocks]
+    outside = np.concatenate([block.outside for block in compared]).reshape(before.shape)
+    worst = max(block.error for block in compared)
+    relative = float(worst / largest) if largest else (0.0 if not worst else float("inf"))
+    distances = max(block.ulp for block in compared), float(worst), relative
     if not outside.any():
         return Difference("", *distances)
-    special = np.concatenate([block.special for block in blocks]).reshape(before.shape)
-    lost, gained = sum(block.lost for block in blocks), sum(block.gained for block in blocks)
-    sentence = _special_sentence(before, after, special) if special.any() else _error_sentence(before, after, outside)
-    return Difference(sentence, *distances, int(outside.sum()), lost, gained, outside)
+    only = all(block.are_lost for block in compared), all(block.are_gained for block in compared)
+    return Difference(_sentence(one, other, outside), *distances, *only, outside)
 
 
-@dataclass(frozen=True)
-class _Block:
-    """The comparison of one block: the largest distances of finite pairs, masks, and counts."""
+class _Block(NamedTuple):
+    """The largest distances of finite pairs, what is outside the tolerance, and whether all of that changes range."""
 
-    max_ulp: int
-    worst: float
-    special: npt.NDArray[np.bool_]
-    outside: npt.NDArray[np.bool_]
-    lost: int
-    gained: int
+    ulp: int
+    error: Any
+    outside: Array
+    are_lost: bool = False
+    are_gained: bool = False
+
+
+def _compared(before: Array, after: Array, tolerance: Tolerance, largest: float) -> _Block:
+    """Compare two blocks; the relative bound applies to `largest`, or to each magnitude if that is 0."""
+    outside = np.asarray(before != after)
+    if before.dtype.hasobject:
+        return _Block(0, 0.0, outside)
+    left, right = widened(before), widened(after)
+    finite = np.isfinite(left) & np.isfinite(right)
+    with np.errstate(invalid="ignore", over="ignore"):
+        errors = np.where(finite, np.abs(left - right), 0)
+    outside &= ~(np.isnan(left) & np.isnan(right))
+    ulps = np.zeros(before.shape, np.uint64)
+    if is_float(before):
+        ulps = np.where(finite, _ulp_distance(before, after), ulps)
+        sizes = largest or np.where(np.isfinite(left), np.abs(left), 0)
+        is_near = errors <= np.maximum(tolerance.absolute, tolerance.relative * sizes)
+        outside &= ~(finite & (is_near | (ulps <= np.uint64(tolerance.ulp))))
+    is_gained = np.where(np.isnan(left), ~np.isnan(right), np.isinf(left) & np.isfinite(right))
+    are_lost, are_gained = (bool(mask[outside].all()) for mask in (is_lost(left, right, before.dtype), is_gained))
+    return _Block(int(ulps.max(initial=0)), errors.max(initial=0), outside, are_lost, are_gained)
 
 
 def _largest(values: Array) -> Any:
-    wide = values.astype(_wide(values.dtype))
+    wide = widened(values)
     return np.where(np.isfinite(wide), np.abs(wide), 0).max(initial=0)
 
 
-def _wide(dtype: np.dtype[Any]) -> Any:
-    return np.float64 if dtype.itemsize < 8 else np.longdouble
+def is_lost(left: Array, right: Array, dtype: np.dtype[Any]) -> npt.NDArray[np.bool_]:
+    """Where widened values are finite on the left, and infinite, NaN or underflown to zero in a type on the right.
+
+    Underflown are zeros instead of numbers whose squares underflow.
+    """
+    is_gone = ~np.isfinite(right)
+    if is_float(np.zeros(0, dtype)):
+        subnormal, eps, _ = smallest_and_eps(dtype)
+        is_gone |= (right == 0) & (left != 0) & (np.abs(left) < (subnormal / eps) ** 0.5)
+    return np.asarray(np.isfinite(left) & is_gone)
 
 
-def _measure_block(
-    before: Array, after: Array, tolerance: Tolerance, allowance: Array | float, largest: Any | None
-) -> _Block:
-    """Compare blocks of two arrays; the relative bound applies to `largest`, if given, else to each magnitude."""
-    wide = _wide(before.dtype)
-    left, right = before.astype(wide), after.astype(wide)
-    finite = np.isfinite(left) & np.isfinite(right)
-    special = ~finite & ~((left == right) | (np.isnan(left) & np.isnan(right)))
-    ulps = np.where(finite, _ulp_distance(before, after), np.uint64(0))
-    with np.errstate(invalid="ignore", over="ignore"):
-        errors = np.where(finite, np.abs(left - right), 0)
-    magnitudes = np.where(np.isfinite(left), np.abs(left), 0) if largest is None else largest
-    bound = np.maximum(tolerance.absolute, tolerance.relative * magnitudes)
-    outside = special | ((ulps > np.uint64(tolerance.ulp)) & (errors > np.maximum(bound, allowance)))
-    lost = outside & np.isfinite(left) & (~np.isfinite(right) | _underflown(left, right, before.dtype))
-    gained = outside & np.where(np.isnan(left), ~np.isnan(right), np.isinf(left) & np.isfinite(right))
-    worst = float(errors.max(initial=0))
-    return _Block(int(ulps.max(initial=0)), worst, special, outside, int(lost.sum()), int(gained.sum()))
+def _sentence(before: Array, after: Array, outside: Array) -> str:
+    """The number of elements that differ, with the first NaN or infinity among them, or else the largest error."""
+    places, where = np.flatnonzero(outside), "first"
+    at = places[0]
+    if before.dtype.kind not in "bO":
+        with np.errstate(invalid="ignore", over="ignore"):
+            errors = np.abs(widened(before.ravel()[places]) - widened(after.ravel()[places]))
+        if np.isfinite(errors).all():
+            at, where = places[int(errors.argmax())], f"the largest error is {float(errors.max()):.3g}"
+        else:
+            at = places[int(np.argmin(np.isfinite(errors)))]
+    index = [int(number) for number in np.unravel_index(at, before.shape)]
+    one, other = (_told(side.ravel()[at]) for side in (before, after))
+    return f"{len(places)} of {before.size} values differ; {where} at {index}: {one} before, {other} after"
 
 
-def _underflown(left: Array, right: Array, dtype: np.dtype[Any]) -> npt.NDArray[np.bool_]:
-    """Zeros instead of numbers whose squares underflow in the element type."""
-    subnormal, eps, _ = smallest_and_eps(dtype)
-    return np.asarray((right == 0) & (left != 0) & (np.abs(left) < (subnormal / eps) ** 0.5))
-
-
-def _special_sentence(before: Array, after: Array, special: Array) -> str:
-    where = _first_place(special)
-    names = (("NaN", np.isnan), ("+inf", np.isposinf), ("-inf", np.isneginf))
-    for name, test in names:
-        here, there = _holds(test, before), _holds(test, after)
-        if np.atleast_1d(here != there)[where]:
-            return (
-                f"{name} stands at different positions: {int(here.sum())} before, {int(there.sum())} after; "
-                f"first at {_index(where, before)}: {_at(before, where)} before, {_at(after, where)} after"
-            )
-    raise AssertionError("a special value differs in none of the three kinds")
-
-
-def _error_sentence(before: Array, after: Array, outside: Array) -> str:
-    """The number of elements outside the tolerance, and the one with the largest error."""
-    wide = _wide(before.dtype)
-    left, right = (np.atleast_1d(side)[np.atleast_1d(outside)] for side in (before, after))
-    with np.errstate(invalid="ignore", over="ignore"):
-        errors = np.abs(left.astype(wide) - right.astype(wide))
-    at = int(errors.argmax())
-    where = _place(int(np.flatnonzero(outside)[at]), outside)
-    return (
-        f"{int(outside.sum())} of {before.size} values differ; the largest error is "
-        f"{float(errors[at]):.3g} at {_index(where, before)}: {_at(before, where)} before, "
-        f"{_at(after, where)} after"
-    )
-
-
-def _first_place(mask: Array) -> tuple[int, ...]:
-    """The index of the first element where a mask is true; (0,) for a mask of rank 0."""
-    return _place(int(np.argmax(mask)), mask)
-
-
-def _place(at: int, array: Array) -> tuple[int, ...]:
-    return tuple(int(number) for number in np.unravel_index(at, np.atleast_1d(array).shape))
-
-
-def _holds(test: Any, array: Array) -> npt.NDArray[np.bool_]:
-    """Apply a NaN or infinity test after a widening cast, because ml_dtypes types lack some numpy functions."""
-    return np.asarray(test(array.astype(np.float64)))
-
-
-def _measure_exact(before: Array, after: Array, allowance: Array | float) -> Difference:
-    """Compare values that must be identical; NaN equals NaN, for the small float types handled here."""
-    differ = np.asarray(before != after)
-    if before.dtype.kind == "f":
-        differ &= ~(np.isnan(before) & np.isnan(after))
-    if before.dtype.kind in "iuf" and np.any(np.asarray(allowance) > 0):
-        with np.errstate(invalid="ignore"):
-            differ &= ~(np.abs(before.astype(np.longdouble) - after.astype(np.longdouble)) <= allowance)
-    if not differ.any():
-        return Difference()
-    where = _first_place(differ)
-    largest_error = relative = 0.0
-    if before.dtype.kind in "iuf":
-        # int64 and uint64 need longdouble: a double cannot tell their largest values apart.
-        errors = np.abs(before.astype(np.longdouble) - after.astype(np.longdouble))
-        largest_error = float(np.nanmax(errors))
-        largest = float(np.nanmax(np.abs(before.astype(np.longdouble))))
-        relative = largest_error / largest if largest else float("inf")
-    return Difference(
-        f"{int(differ.sum())} of {before.size} values differ; first at {_index(where, before)}: "
-        f"{_at(before, where)} before, {_at(after, where)} after",
-        max_absolute=largest_error,
-        max_relative=relative,
-        outside=int(differ.sum()),
-        elements=differ,
-    )
-
-
-def _index(where: tuple[int, ...], array: Array) -> str:
-    return str(list(where)) if array.ndim else "[]"
-
-
-def _at(array: Array, where: tuple[int, ...]) -> str:
-    value = np.atleast_1d(array)[where]
+def _told(value: Any) -> str:
     return repr(value) if isinstance(value, str) else str(value)

@@ -16,7 +16,7 @@ class Tolerance:
         ulp: largest distance in units in the last place, for values that were rounded differently.
         relative: largest error relative to the element's own magnitude. An element near zero that is the difference of
             large ones may deviate more; how much shows when the source's inputs change in their last places
-            (`reducelower.verification.judging.conditioning`).
+            (`reducelower.verification.judging`).
         absolute: largest error in the tensor's own units, for users who know the scale of their outputs.
         reason: why these bounds.
     """
@@ -43,8 +43,6 @@ DEFAULT_TOLERANCES: Mapping[str, Tolerance] = {
     "float": Tolerance(64, 1e-5, reason="64 ULP or about 84 eps of the value: reordered sums"),
     "float16": Tolerance(4, 4e-3, reason="4 ULP or 4 eps of the value: kernels round once"),
     "bfloat16": Tolerance(4, 3.2e-2, reason="4 ULP or 4 eps of the value: kernels round once"),
-    "complex128": Tolerance(64, 2e-14, reason="as double, for each part"),
-    "complex64": Tolerance(64, 1e-5, reason="as float, for each part"),
 }
 """Default tolerances by ONNX element type; types that are not listed are compared exactly."""
 

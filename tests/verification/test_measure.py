@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import ml_dtypes
-import numpy as np
 import pytest
 
 from reducelower.numerics.measure import measure
@@ -36,8 +35,6 @@ def tolerance_of(row: Any) -> Tolerance:
 def test_what_is_measured_of_two_arrays(claim: str) -> None:
     row = ROWS[claim]
     options = dict(row.get("options", {}))
-    if "allowance" in options:
-        options["allowance"] = np.array(options["allowance"])
     for chosen in combinations(row.get("each", {})):
         names = {**NAMES, **chosen}
         before, after = (eval(row[side], names) for side in ("before", "after"))

@@ -13,6 +13,7 @@ from reducelower.numerics.measure import (
     Difference,
     element_type_of,
     is_float,
+    is_lost,
     magnitude,
     measure,
     smallest_and_eps,
@@ -112,9 +113,7 @@ class Question:
     @cached_property
     def is_lost(self) -> Array:
         """Where the source is finite, and the result infinite, NaN, or zero by underflow."""
-        is_tiny = (self.source != 0) & (np.abs(self.source) < (self.smallest / (self.eps or 1)) ** 0.5)
-        lost: Array = np.isfinite(self.source) & (~np.isfinite(self.result) | (is_tiny & (self.result == 0)))
-        return lost
+        return is_lost(self.source, self.result, self.results[0].dtype)
 
     @cached_property
     def exact(self) -> tuple[Array, Array, Array] | None:
