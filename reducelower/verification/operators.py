@@ -11,7 +11,7 @@ Columns:
         pages were compared by hand, since the wording differs.
     reference: where onnx's reference evaluator (1.23) is no evidence: the operator is ``wrong``; ``below`` an opset
         version it behaves as in a newer one; with ``halves`` it loses what the page keeps; it is right ``only`` if
-        attributes have the listed values, or repeat them; it ignores the input of number ``input``.
+        attributes have a listed value, or repeat the listed ones; it ignores the input of number ``input``.
     reference_before_1_23: the same, in addition, for the evaluator of onnx 1.22.
 """
 

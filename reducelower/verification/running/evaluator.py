@@ -9,21 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import (
     op_batch_normalization,
-    op_cast,
-    op_cast_like,
     op_clip,
     op_log_softmax,
     op_loop,
-    op_lp_normalization,
     op_max_pool,
     op_pow,
     op_quantize_linear,
-    op_resize,
     op_stft,
 )
 from onnx.reference.ops._quant_utils import reshape_input
@@ -34,7 +30,6 @@ __all__ = ["Evaluator"]
 
 _WITH_BOUNDS_AS_INPUTS = 11
 _WITH_TRAINING_MODE = 14
-_FEW_BITS = (TensorProto.INT4, TensorProto.UINT4, TensorProto.INT2, TensorProto.UINT2)
 _FAR = 2.0**30  # out of range for every quantized type with any zero point, and within int32
 
 
@@ -58,29 +53,6 @@ class Pow(op_pow.Pow):
             if a.dtype.kind not in "iu":
                 result = np.where((a == -np.inf) & (b == 0.5), np.inf, result)
         return (result.astype(a.dtype),)
-
-
-def _rounded(x: Array, to: int) -> Array:
-    """Floats rounded before a cast to fewer than 8 bits, as the page of these types says: to nearest, ties to even."""
-    is_rounded = to in _FEW_BITS and x.dtype.kind in "fV" and helper.np_dtype_to_tensor_dtype(x.dtype) not in _FEW_BITS
-    return np.rint(x.astype(np.float64)) if is_rounded else x
-
-
-class Cast(op_cast.Cast_25):
-    """It truncates floats when it casts them to integers of 4 and 2 bits."""
-
-    def _run(self, x: Array, to: int, saturate: bool = True, round_mode: str = "up") -> tuple[Array]:  # type: ignore[override]
-        result: tuple[Array] = super()._run(_rounded(x, to), to, saturate, round_mode)  # type: ignore[no-untyped-call]
-        return result
-
-
-class CastLike(op_cast_like.CastLike_25):
-    """Wrong in the same way as Cast."""
-
-    def _run(self, x: Array, y: Array, saturate: bool = True, **_: Any) -> tuple[Array]:
-        to = helper.np_dtype_to_tensor_dtype(y.dtype)
-        result: tuple[Array] = super()._run(_rounded(x, to), y, saturate)  # type: ignore[no-untyped-call]
-        return result
 
 
 class Clip(op_clip.Clip_11):
@@ -138,14 +110,6 @@ class LogSoftmax(op_log_softmax.LogSoftmax):
         return ((shifted - np.log(np.sum(np.exp(shifted), axis=self.axis, keepdims=True))).astype(x.dtype),)
 
 
-class LpNormalization(op_lp_normalization.LpNormalization):
-    """It takes powers of negative numbers instead of their magnitudes."""
-
-    def _run(self, x: Array, axis: int | None = None, p: int | None = None) -> tuple[Array]:
-        (result,) = super()._run(np.abs(x), axis, p)  # type: ignore[no-untyped-call]
-        return (np.copysign(result, x).astype(x.dtype),)
-
-
 class QuantizeLinear(op_quantize_linear.QuantizeLinear_25):
     """Without `precision` it divides in the type of the data; its page (23) says in that of the scale.
 
@@ -162,17 +126,6 @@ class QuantizeLinear(op_quantize_linear.QuantizeLinear_25):
         with np.errstate(all="ignore"):
             quotient = (x.astype(kind) / divisor.astype(kind)).astype(np.float64)
         result: tuple[Array] = super()._run(np.clip(quotient, -_FAR, _FAR), np.ones(scale.shape), *point, **attributes)
-        return result
-
-
-class Resize(op_resize.Resize):
-    """It does not count negative axes from the back."""
-
-    def _run(  # type: ignore[override]
-        self, x: Array, roi: Any = None, scales: Any = None, sizes: Any = None, axes: Any = None, **attributes: Any
-    ) -> tuple[Array]:
-        counted = None if axes is None else [axis % x.ndim for axis in axes]
-        result: tuple[Array] = super()._run(x, roi, scales, sizes, axes=counted, **attributes)
         return result
 
 
@@ -194,15 +147,11 @@ class Evaluator(ReferenceEvaluator):
 
 _CORRECTED: list[type[OpRun]] = [
     BatchNormalization,
-    Cast,
-    CastLike,
     Clip,
     LogSoftmax,
     Loop,
-    LpNormalization,
     MaxPool,
     Pow,
     QuantizeLinear,
-    Resize,
     STFT,
 ]

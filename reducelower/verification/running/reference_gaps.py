@@ -47,12 +47,14 @@ def _is_wrong(node: NodeProto, row: Mapping[str, Any], opset: int, has_halves: b
 
 
 def _is_right(item: AttributeProto, right: Any) -> bool:
-    """Whether an attribute has the value that the evaluator assumes, or repeats it (for a second direction)."""
+    """Whether an attribute has the value that the evaluator assumes, or one of several, or repeats those."""
     value = helper.get_attribute_value(item)
     if isinstance(value, bytes):
         value = value.decode()
     if not isinstance(right, list):
         return bool(value == right)
+    if isinstance(value, int):
+        return value in right
     values = [each.decode() if isinstance(each, bytes) else each for each in value]
     return bool(values == right * (len(values) // len(right) if right else 1))
 
