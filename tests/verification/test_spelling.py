@@ -81,20 +81,3 @@ def test_a_small_model_with_functions_imports_every_domain_once() -> None:
     (claim,) = align(before, after, None, inferences=inferences).claims
     _, small = small_models(cut(claim))
     assert sorted(item.domain for item in small.opset_import) == ["", "local"]
-
-
-@pytest.mark.parametrize(
-    ("after", "claimed"),
-    [
-        ("a = Transpose <perm = [1, 0]> (x)  y = Mul (a, a)", [[("y", "y")]]),
-        ("b = Abs (x)  a = Mul (b, b)  y = Transpose <perm = [1, 0]> (a)", [[("a", "a")]]),
-    ],
-    ids=["of another shape", "of the same"],
-)
-def test_a_name_is_a_guess_where_its_values_may_be_equal(after: str, claimed: list[list[tuple[str, str]]]) -> None:
-    head = "g (float[2, 3] x) => (float[3, 2] y)"
-    left, right = (
-        model(f"{head} {{ {body} }}") for body in ("a = Mul (x, x)  y = Transpose <perm = [1, 0]> (a)", after)
-    )
-    found = align(left, right, None, inferences=(Inference(left), Inference(right)))
-    assert [claim.pairs for claim in found.claims] == claimed

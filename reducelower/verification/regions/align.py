@@ -8,7 +8,7 @@ that the claims become larger. Outputs of the models are always claims, unless t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from onnx import ModelProto, NodeProto
@@ -19,14 +19,13 @@ from reducelower.plan import Plan, Site
 from reducelower.types import Inference
 from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.claims import Alignment, Claim, Level
-from reducelower.verification.regions.numbering import Table, attributes
+from reducelower.verification.regions.numbering import Table
 from reducelower.verification.regions.places import Place
 from reducelower.verification.regions.rewrites import Rewrites
 
 __all__ = ["align"]
 
 _CONTROL = of_kind("control")
-_SCAN_OF_TODAY = 9  # the version before took a batch axis
 
 
 def align(
@@ -123,16 +122,10 @@ class _Aligner:
         for name, number in zip(node.output, self._table.add(node, right, level.right.opsets), strict=True):
             counterpart = guesses.get(name, "")
             is_other = counterpart in left and left[counterpart] != number
-            if counterpart in sites or (is_other and self._may_be(level, counterpart, name)):
+            # A value that the first model has under another name is none of this name.
+            if counterpart in sites or (is_other and (self._rewrites.are_known or number not in level.computed)):
                 differing.append((counterpart, name))
         return differing
-
-    def _may_be(self, level: Level, left: str, right: str) -> bool:
-        """Whether to claim that two values are equal: optimizers reuse a name for another value."""
-        if self._rewrites.are_known:
-            return True
-        # Otherwise another value of the first model may be computed in this way.
-        return level.right.numbers[right] not in level.computed and level.may_be_one(left, right)
 
     def _sites_of(self, level: Level) -> dict[str, Site]:
         """The sites of the plan in this graph, by the names of their outputs, which a conversion keeps."""
@@ -182,7 +175,11 @@ class _Aligner:
         is_known = self._everywhere or (left.op_type in _CONTROL and left.domain in DEFAULT_DOMAINS)
         if (left.op_type, len(left.output)) != (right.op_type, len(right.output)) or not is_known:
             return False
-        if not self._everywhere and _said_outside(left, level.left) != _said_outside(right, level.right):
+        said = (
+            self._table.said(node, place.numbers, place.opsets)
+            for node, place in ((left, level.left), (right, level.right))
+        )
+        if not self._everywhere and len(set(said)) > 1:
             return False
         inner = list(subgraphs(left)), list(subgraphs(right))
         shapes = [[(name, len(graph.input), len(graph.output)) for _, name, graph in graphs] for graphs in inner]
@@ -198,13 +195,6 @@ class _Aligner:
             outputs = {b.name: a.name for a, b in zip(graph.output, other.output, strict=True)}
             self._align(Level(inner_path(level.path, left, left_at, name), *places), outputs)
         return True
-
-
-def _said_outside(node: NodeProto, place: Place) -> Hashable:
-    """The values that a node reads, and its attributes, except graphs."""
-    opset = place.opsets.get("" if node.domain in DEFAULT_DOMAINS else node.domain, 1)
-    read = tuple(place.numbers.get(name, -1) if name else -1 for name in node.input)
-    return attributes(node, opset), read, node.op_type != "Scan" or opset >= _SCAN_OF_TODAY
 
 
 def _first(node: NodeProto, place: Place) -> int:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from reducelower.model.rewrites import Entry
-from reducelower.model.value_info import may_be_of_one_shape
 from reducelower.plan import Site
 from reducelower.verification.regions.numbering import Numbers
 from reducelower.verification.regions.places import Place
@@ -31,12 +30,6 @@ class Level:
     left: Place
     right: Place
     entered: set[int] = field(default_factory=set)
-
-    def may_be_one(self, left: str, right: str) -> bool:
-        """Whether two values, one of each model, can be equal, as far as their types are known."""
-        (one, dims), (other, others) = self.left.type_of(left), self.right.type_of(right)
-        are_alike = one == other or 0 in (one, other)
-        return are_alike and (dims is None or others is None or may_be_of_one_shape(dims, others))
 
     @cached_property
     def computed(self) -> frozenset[int]:

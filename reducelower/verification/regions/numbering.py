@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
-from reducelower.model.graph import HOLDING_GRAPHS, may_hold_graphs, read_from_outside, subgraphs
+from reducelower.model.graph import may_hold_graphs, read_from_outside, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.scope.values import dense_tensor, held_by
 from reducelower.verification.operators import of_kind
@@ -60,8 +60,8 @@ class Table:
             self._described.append(description)
         return number
 
-    def signature(self, node: NodeProto, numbers: Numbers, opsets: Opsets) -> Hashable:
-        """Equal for nodes that compute the same from the same values."""
+    def said(self, node: NodeProto, numbers: Numbers, opsets: Opsets) -> Hashable:
+        """Equal for nodes that compute the same from the same values, if the graphs inside them are the same."""
         op_type, domain = node.op_type, node.domain
         domain = "" if domain in DEFAULT_DOMAINS else domain
         inputs = [numbers.get(name, -1) if name else -1 for name in node.input]
@@ -74,12 +74,7 @@ class Table:
         if own and not domain and op_type == "Reshape" and self._holds_no_zero(inputs[1:]):
             own = tuple(item for item in own if item[0] != "allowzero")
         version = meaning(op_type, opset, domain, tuple([name for name, _ in own]))
-        if not (domain or op_type in HOLDING_GRAPHS):
-            return domain, op_type, version, own, tuple(inputs)
-        inner = tuple(
-            (name, len(graph.input), self._graph_outputs(graph, numbers, opsets)) for _, name, graph in subgraphs(node)
-        )
-        return domain, op_type, version, own, tuple(inputs), inner
+        return domain, op_type, version, own, tuple(inputs)
 
     def _holds_no_zero(self, shape: Sequence[int]) -> bool:
         """Whether the shape input of a Reshape is a constant without a zero, so that ``allowzero`` means nothing."""
@@ -103,9 +98,13 @@ class Table:
             value = held_by(node) if node.op_type == "Constant" else None
             if value is not None and (value.external_data or value.data_location != TensorProto.EXTERNAL):
                 return (self.constant(value),)
+        inner = tuple(
+            (name, len(graph.input), self._graph_outputs(graph, numbers, opsets))
+            for _, name, graph in (subgraphs(node) if may_hold_graphs(node) else ())
+        )
         # For some operators the number of outputs decides what they compute (Split without sizes).
         count = len(node.output)
-        computed = self.of(("node", count, self.signature(node, numbers, opsets)))
+        computed = self.of(("node", count, self.said(node, numbers, opsets), inner))
         return (computed,) if count == 1 else tuple(self.of((computed, at)) for at in range(count))
 
     def constant(self, tensor: TensorProto) -> int:
