@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
 
-from reducelower.model.graph import subgraphs
+from reducelower.model.graph import inner_path, may_hold_graphs, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.verification.regions.claims import Level
-from reducelower.verification.regions.numbering import COMMUTATIVE, attributes, is_constant, read_by
+from reducelower.verification.regions.align import start
+from reducelower.verification.regions.numbering import COMMUTATIVE, Table, attributes, is_constant, read_by
 from reducelower.verification.regions.places import Place
 
 __all__ = ["Matched", "Side", "match"]
@@ -25,8 +25,8 @@ class Side:
         partners: by position of a node, the position of its match.
     """
 
-    def __init__(self, path: str, place: Place, entered: Set[int]) -> None:
-        self.path, self.place, self.numbers, self._entered = path, place, place.numbers, entered
+    def __init__(self, path: str, place: Place) -> None:
+        self.path, self.place, self.numbers = path, place, place.numbers
         self.nodes = {at: node for at, node in enumerate(place.holder.node) if not is_constant(node)}
         self.partners: dict[int, int] = {}
 
@@ -62,27 +62,20 @@ class Side:
         """Whether an input is absent, or a constant of this graph or of one around it."""
         return not name or (name not in self.producers and self.place.constant(name) is not None)
 
-    def operator(self, at: int) -> tuple[str, str]:
-        """Domain and name of the operator of a node."""
-        return self.nodes[at].domain, self.nodes[at].op_type
-
-    def is_open(self, at: int) -> bool:
-        """Whether a node may still be matched: not if it has graphs inside that were not aligned."""
-        return at not in self.partners and at not in self._closed
+    def operator(self, at: int) -> Hashable:
+        """The operator of a node, and what the graphs inside look like from outside."""
+        node = self.nodes[at]
+        inner = subgraphs(node) if may_hold_graphs(node) else ()
+        return node.domain, node.op_type, *((name, len(graph.input), len(graph.output)) for _, name, graph in inner)
 
     def open_by_kind(self) -> Mapping[Hashable, list[int]]:
-        """The positions of nodes that may still be matched, by operator, attributes and numbers of operands."""
+        """The positions of unmatched nodes, by operator, attributes and numbers of operands."""
         found: dict[Hashable, list[int]] = {}
         for at, node in self.nodes.items():
-            if self.is_open(at):
+            if at not in self.partners:
                 kind = self.operator(at), attributes(node, self.opset), len(node.input), len(node.output)
                 found.setdefault(kind, []).append(at)
         return found
-
-    @cached_property
-    def _closed(self) -> Set[int]:
-        holding = {at for at, node in self.nodes.items() if any(subgraphs(node))}
-        return {at for at in holding if self._entered.isdisjoint(map(self.number, self.nodes[at].output))}
 
     def number(self, name: str) -> int:
         """The number of a value; negative if it is absent or nothing computes it."""
@@ -96,12 +89,9 @@ class Side:
 class Matched:
     """Two graphs with their matched nodes, and the names of the outputs that correspond."""
 
-    def __init__(self, level: Level, outputs: Mapping[str, str] | None) -> None:
-        self.left = Side(level.path, level.left, level.entered)
-        self.right = Side(level.path, level.right, level.entered)
+    def __init__(self, path: str, left: Place, right: Place) -> None:
+        self.left, self.right = Side(path, left), Side(path, right)
         self.outputs = list(zip(self.left.outputs, self.right.outputs, strict=False))
-        if outputs is not None:
-            self.outputs = [(name, other) for other, name in outputs.items()]
 
     def add(self, left: int, right: int) -> None:
         """Match two nodes; their outputs count as the same."""
@@ -126,34 +116,77 @@ class Matched:
         return [(at, name, new) for at, (name, new) in pairs if not self.same(name, new)]
 
 
-def match(level: Level, outputs: Mapping[str, str] | None = None) -> Matched:
-    """Match the nodes of two aligned graphs; `outputs` maps names on the right to those on the left, if not by place.
+def match(
+    left: Place, right: Place, inputs: Mapping[str, str], outputs: Mapping[str, str], *, by_name: bool
+) -> list[Matched]:
+    """Match the nodes of two main graphs, and of the graphs inside matched nodes, outer before inner.
 
-    Nodes of one operator are matched if the alignment found their outputs to be the same, then in order if both sides
-    have as many like nodes, then if they read or compute values next to each other.
+    Args:
+        left, right: the main graphs.
+        inputs, outputs: the names of those on the right, with the names of those on the left that correspond.
+        by_name: whether names of values inside count.
     """
+    table, main = Table(), Matched("graph", left, right)
+    start(table, left, right, inputs)
+    main.outputs = [(name, other) for other, name in outputs.items()]
+    found = [main]
+    for matched in found:  # grows while it is iterated
+        for side in (matched.left, matched.right):
+            for node in side.place.holder.node:
+                table.add(node, side.numbers, side.place.opsets)
+        _match(matched, by_name=by_name)
+        if by_name:
+            _name(matched)
+        found += _inside(matched, table)
+    return found
+
+
+def _inside(matched: Matched, table: Table) -> Iterator[Matched]:
+    """The graphs inside matched nodes, two by two."""
+    left, right = matched.left, matched.right
+    for at in (at for at in left.nodes if at in left.partners and may_hold_graphs(left.nodes[at])):
+        for number, name, _ in subgraphs(left.nodes[at]):
+            places = left.place.inside(at, number), right.place.inside(left.partners[at], number)
+            for place in places:
+                table.start(place.holder, place.numbers)
+            yield Matched(inner_path(left.path, left.nodes[at], at, name), *places)
+
+
+def _match(matched: Matched, *, by_name: bool) -> None:
+    """Match nodes of one operator: those that compute the same, or values of the same name, those that read or compute
+    values next to each other, and in order, if both sides have as many like nodes."""
 
     def results(side: Side, at: int) -> Hashable:
         return tuple(side.number(name) for name in side.nodes[at].output if name)[:1]
 
-    matched = Matched(level, outputs)
     _pair(matched, lambda side, at: (results(side, at), *side.nodes[at].output))
     _pair(matched, results)
+    if by_name:
+        _pair(matched, lambda side, at: tuple(side.nodes[at].output))
     _follow(matched)
     for most in (1, len(matched.left.nodes)):
         _pair_alike(matched, most)
         _follow(matched)
-    return matched
+
+
+def _name(matched: Matched) -> None:
+    """Let values of one name count as the same if an unmatched node computes one, of which it is told."""
+    left, right = matched.left, matched.right
+    for name in left.producers.keys() & right.producers.keys():
+        if right.is_free(name):
+            right.numbers[name] = left.numbers[name]
+        elif left.is_free(name):
+            left.numbers[name] = right.numbers[name]
 
 
 def _pair(matched: Matched, key: Callable[[Side, int], Hashable]) -> None:
     """Match unmatched nodes of equal operators and keys, in order."""
     waiting: dict[Hashable, list[int]] = defaultdict(list)
     for at in reversed(matched.right.nodes):
-        if matched.right.is_open(at):
+        if at not in matched.right.partners:
             waiting[matched.right.operator(at), key(matched.right, at)].append(at)
     for at in matched.left.nodes:
-        if matched.left.is_open(at):
+        if at not in matched.left.partners:
             others = waiting[matched.left.operator(at), key(matched.left, at)]
             if others:
                 matched.add(at, others.pop())
@@ -185,7 +218,7 @@ def _follow(matched: Matched) -> None:
 
 
 def _join(matched: Matched, left: int | None, right: int | None) -> Iterator[int]:
-    if left is None or right is None or not (matched.left.is_open(left) and matched.right.is_open(right)):
+    if left is None or right is None or left in matched.left.partners or right in matched.right.partners:
         return
     if matched.left.operator(left) == matched.right.operator(right):
         matched.add(left, right)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from onnx import ModelProto, NodeProto, ValueInfoProto
@@ -19,7 +18,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.spelled import operator_name
 from reducelower.model.text import counted
 from reducelower.types import Inference
-from reducelower.verification.regions.align import align
+from reducelower.verification.regions.places import Place
 from reducelower.verification.result import to_plain
 from reducelower.verification.running.inlined import inlined
 
@@ -95,11 +94,18 @@ def difference(before: ModelProto, after: ModelProto, *, keeps_names: bool = Fal
         "input": _counterparts(before.graph.input, after.graph.input),
         "output": _counterparts(before.graph.output, after.graph.output),
     }
-    compared = partial(_compared, (before, after), names, (Inference(before), Inference(after)))
+    inferences = Inference(before), Inference(after)
+
+    def compared(*, by_name: bool) -> tuple[Sequence[Matched], Sequence[Change]]:
+        """The matched graphs, outer before inner, and the changes in each."""
+        places = Place(before, inferences[0]), Place(after, inferences[1])
+        levels = match(*places, names["input"], names["output"], by_name=by_name)
+        return levels, [change for level in levels for change in changes_of(level)]
+
     levels, found = compared(by_name=True)
     if found and not keeps_names:
         # If a node was put in, an exporter may number all values after it differently.
-        levels, found = min((levels, found), compared(by_name=False), key=_size)
+        levels, found = min((levels, found), compared(by_name=False), key=lambda each: sum(map(_size, each[1])))
     changes = tuple(_merged(found))
     changed = sum(len(change.nodes) for change in changes if change.before and change.details)
     alike = sum(len(level.left.partners) for level in levels) - changed
@@ -108,26 +114,9 @@ def difference(before: ModelProto, after: ModelProto, *, keeps_names: bool = Fal
     )
 
 
-_Compared = tuple[Sequence[Matched], Sequence[Change]]
-
-
-def _compared(
-    models: tuple[ModelProto, ModelProto],
-    names: Names,
-    inferences: tuple[Inference, Inference],
-    *,
-    by_name: bool,
-) -> _Compared:
-    """The matched graphs, outer before inner, and the changes in each."""
-    interface = names["input"], names["output"]
-    alignment = align(*models, None, inferences=inferences, interface=interface, by_name=by_name, everywhere=True)
-    levels = [match(level, names["output"] if level.path == "graph" else None) for level in alignment.levels]
-    return levels, [change for level in levels for change in changes_of(level)]
-
-
-def _size(compared: _Compared) -> int:
+def _size(change: Change) -> int:
     """The number of nodes that differ."""
-    return sum(len(change.before) + len(change.after) for change in compared[1])
+    return len(change.before) + len(change.after)
 
 
 def _counterparts(before: Sequence[ValueInfoProto], after: Sequence[ValueInfoProto]) -> dict[str, str]:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 from onnx import ModelProto, NodeProto
 
-from reducelower.model.graph import inner_path, may_hold_graphs, subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.graph import inner_path, subgraphs
 from reducelower.plan import Plan, Site
 from reducelower.types import Inference
 from reducelower.verification.operators import of_kind
@@ -23,7 +22,7 @@ from reducelower.verification.regions.numbering import Table
 from reducelower.verification.regions.places import Place
 from reducelower.verification.regions.rewrites import Rewrites
 
-__all__ = ["align"]
+__all__ = ["align", "start"]
 
 _CONTROL = of_kind("control")
 
@@ -34,9 +33,7 @@ def align(
     plan: Plan | None,
     *,
     inferences: tuple[Inference, Inference],
-    interface: Interface | None = None,
     by_name: bool = True,
-    everywhere: bool = False,
 ) -> Alignment:
     """Align two models.
 
@@ -46,18 +43,29 @@ def align(
         before, after: the models, without local functions (`inlined`).
         plan: what a conversion did; None if the models are not related.
         inferences: what is known about the values of both models.
-        interface: which inputs and outputs correspond; by default those of the same name.
         by_name: whether values of the same name count as counterparts; outputs of the models always do.
-        everywhere: whether all graphs inside matched nodes are aligned, not only those that differ.
     """
     sites = () if plan is None else plan.sites
     applied = plan.steps[0].applied if plan is not None and len(plan.steps) == 1 else None
-    places = Place(before, inferences[0]), Place(after, inferences[1])
-    return _Aligner(sites, Rewrites(applied), by_name, everywhere).run(*places, interface)
+    level = Level("graph", Place(before, inferences[0]), Place(after, inferences[1]))
+    aligner = _Aligner(sites, Rewrites(applied), by_name)
+    start(aligner.table, level.left, level.right)
+    aligner.run(level, {value.name: value.name for value in after.graph.output})
+    return aligner.found
 
 
-Interface = tuple[Mapping[str, str], Mapping[str, str]]
-"""Inputs and outputs of the second model, with those of the first that correspond."""
+def start(table: Table, left: Place, right: Place, inputs: Mapping[str, str] | None = None) -> None:
+    """Number the inputs and constants of two main graphs.
+
+    `inputs` leads from inputs on the right to those on the left, if they do not correspond by name. A default that
+    callers of the first model cannot override counts as a constant in the second model too.
+    """
+    version = left.model.ir_version
+    for place, at_most in ((left, version), (right, min(version, right.model.ir_version))):
+        table.start(place.holder, place.numbers, is_main=True, ir_version=at_most)
+    for name, other in (inputs or {}).items():
+        if right.numbers.get(name) == table.of(("input", name)):  # and is no constant
+            right.numbers[name] = table.of(("input", other))
 
 
 @dataclass
@@ -65,32 +73,19 @@ class _Aligner:
     _sites: Sequence[Site]
     _rewrites: Rewrites
     _by_name: bool
-    _everywhere: bool
-    _table: Table = field(default_factory=Table)
-    _found: Alignment = field(default_factory=Alignment)
+    table: Table = field(default_factory=Table)
+    found: Alignment = field(default_factory=Alignment)
 
-    def run(self, left: Place, right: Place, interface: Interface | None) -> Alignment:
-        version = left.model.ir_version
-        # A default that callers of the first model cannot override counts as a constant in the second model too.
-        for place, at_most in ((left, version), (right, min(version, right.model.ir_version))):
-            self._table.start(place.holder, place.numbers, is_main=True, ir_version=at_most)
-        inputs, outputs = interface or ({}, {value.name: value.name for value in right.holder.output})
-        for name, other in inputs.items():
-            if right.numbers.get(name) == self._table.of(("input", name)):  # and is no constant
-                right.numbers[name] = self._table.of(("input", other))
-        self._align(Level("graph", left, right), outputs)
-        return self._found
-
-    def _align(self, level: Level, outputs: Mapping[str, str]) -> None:
+    def run(self, level: Level, outputs: Mapping[str, str]) -> None:
         """Number both sides and make the claims; `outputs` leads from outputs on the right to those on the left."""
         left, right = level.left, level.right
         for node in left.holder.node:
-            self._table.add(node, left.numbers, left.opsets)
-        self._found.levels.append(level)
+            self.table.add(node, left.numbers, left.opsets)
+        self.found.levels.append(level)
         sites = self._sites_of(level)
         named = [name for name in right.positions if self._by_name and name in left.positions]
         guesses = {**dict(zip(named, named, strict=True)), **outputs, **{name: name for name in sites}}
-        claims: dict[object, Claim] = {}
+        claims: dict[int | str, Claim] = {}
         computed: dict[str, int] = {}
         for node in right.holder.node:
             for counterpart, name in self._differing(level, node, guesses, sites):
@@ -102,13 +97,13 @@ class _Aligner:
                 claim.is_output |= name in outputs
         self._enter(level, claims)
         for claim in claims.values():
-            self._rewrites.note(claim, computed, self._table)
-        self._found.claims += claims.values()
+            self._rewrites.note(claim, computed, self.table)
+        self.found.claims += claims.values()
         for name, counterpart in outputs.items():
             if counterpart not in left.numbers or name not in right.numbers:
                 continue  # nothing computes the value, and no runtime accepts such a model
             if left.numbers[counterpart] != right.numbers[name]:
-                self._found.claims.append(Claim(level, [(counterpart, name)], is_output=True))
+                self.found.claims.append(Claim(level, [(counterpart, name)], is_output=True))
 
     def _differing(
         self, level: Level, node: NodeProto, guesses: Mapping[str, str], sites: Mapping[str, Site]
@@ -119,7 +114,7 @@ class _Aligner:
         """
         left, right = level.left.numbers, level.right.numbers
         differing: list[tuple[str, str]] = []
-        for name, number in zip(node.output, self._table.add(node, right, level.right.opsets), strict=True):
+        for name, number in zip(node.output, self.table.add(node, right, level.right.opsets), strict=True):
             counterpart = guesses.get(name, "")
             is_other = counterpart in left and left[counterpart] != number
             # A value that the first model has under another name is none of this name.
@@ -138,65 +133,41 @@ class _Aligner:
                 continue
             names = [name for name in nodes[position].output if name and name in made]
             if not names and site.count:
-                self._found.missing.append(site)
+                self.found.missing.append(site)
             found.update(dict.fromkeys(names, site))
         return found
 
     # Graphs inside
 
-    def _enter(self, level: Level, claims: dict[object, Claim]) -> None:
-        """Align the graphs inside nodes whose results are claimed to be equal, in place of these claims.
-
-        Everywhere, also those inside nodes that compute the same; then the claims stay.
-        """
-        sources: dict[int, list[int]] = {}
-        for at, node in enumerate(level.left.holder.node):
-            if may_hold_graphs(node):
-                sources.setdefault(_first(node, level.left), []).append(at)
-        for at, node in enumerate(level.right.holder.node if sources else ()):
-            number = _first(node, level.right) if may_hold_graphs(node) else -1
-            others = sources.get(number, [])
-            if not others:
+    def _enter(self, level: Level, claims: dict[int | str, Claim]) -> None:
+        """Align the graphs inside nodes whose results are claimed to be equal, in place of these claims."""
+        for at, claim in list(claims.items()):
+            other = level.right.positions.get(claim.pairs[0][1])
+            if claim.site is not None or isinstance(at, str) or other is None:
                 continue
-            # Nodes that compute the same are matched in order; the last one also with those that are left.
-            source = others.pop(0) if len(others) > 1 else others[0]
-            claim = claims.get(source)
-            is_claimed = (
-                claim is not None and claim.site is None and {name for _, name in claim.pairs} <= {*node.output}
-            )
-            if (self._everywhere or is_claimed) and self._align_inside(level, source, at):
-                level.entered.add(number)
-                if not self._everywhere:
-                    del claims[source]
+            of_both = all(name in level.right.holder.node[other].output for _, name in claim.pairs)
+            if of_both and self._run_inside(level, at, other):
+                del claims[at]
 
-    def _align_inside(self, level: Level, left_at: int, right_at: int) -> bool:
+    def _run_inside(self, level: Level, left_at: int, right_at: int) -> bool:
         """Align the graphs inside two nodes; return False if the nodes also differ in something else."""
         left, right = level.left.holder.node[left_at], level.right.holder.node[right_at]
-        is_known = self._everywhere or (left.op_type in _CONTROL and left.domain in DEFAULT_DOMAINS)
-        if (left.op_type, len(left.output)) != (right.op_type, len(right.output)) or not is_known:
+        if left.op_type not in _CONTROL or len(left.output) != len(right.output):
             return False
-        said = (
-            self._table.said(node, place.numbers, place.opsets)
-            for node, place in ((left, level.left), (right, level.right))
-        )
-        if not self._everywhere and len(set(said)) > 1:
+        sides = ((left, level.left), (right, level.right))
+        if len({self.table.said(node, place.numbers, place.opsets) for node, place in sides}) > 1:
             return False
         inner = list(subgraphs(left)), list(subgraphs(right))
         shapes = [[(name, len(graph.input), len(graph.output)) for _, name, graph in graphs] for graphs in inner]
-        if not shapes[0] or shapes[0] != shapes[1]:
+        if shapes[0] != shapes[1]:
             return False
         never = level.left.inference.never_taken(level.left.key, left)
         for (number, name, graph), (other_number, _, other) in zip(*inner, strict=True):
-            if name == never and not self._everywhere:
+            if name == never:
                 continue  # this branch never runs
             places = level.left.inside(left_at, number), level.right.inside(right_at, other_number)
             for place in places:
-                self._table.start(place.holder, place.numbers)
+                self.table.start(place.holder, place.numbers)
             outputs = {b.name: a.name for a, b in zip(graph.output, other.output, strict=True)}
-            self._align(Level(inner_path(level.path, left, left_at, name), *places), outputs)
+            self.run(Level(inner_path(level.path, left, left_at, name), *places), outputs)
         return True
-
-
-def _first(node: NodeProto, place: Place) -> int:
-    """The number of the first output of a node."""
-    return next((place.numbers[name] for name in node.output if name), -1)

@@ -20,16 +20,11 @@ Rewrite = tuple[Entry, Mapping[str, str]]
 
 @dataclass
 class Level:
-    """A graph of the first model, and its counterpart in the second.
-
-    Attributes:
-        entered: the number of the first output of each node whose graphs were aligned too.
-    """
+    """A graph of the first model, and its counterpart in the second."""
 
     path: str
     left: Place
     right: Place
-    entered: set[int] = field(default_factory=set)
 
     @cached_property
     def computed(self) -> frozenset[int]:
