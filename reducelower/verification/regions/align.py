@@ -8,23 +8,25 @@ that the claims become larger. Outputs of the models are always claims, unless t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from onnx import ModelProto, NodeProto
 
 from reducelower.model.graph import inner_path, subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.plan import Plan, Site
 from reducelower.types import Inference
 from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.claims import Alignment, Claim, Level
-from reducelower.verification.regions.numbering import Table
+from reducelower.verification.regions.numbering import Table, attributes
 from reducelower.verification.regions.places import Place
 from reducelower.verification.regions.rewrites import Rewrites
 
 __all__ = ["align", "start"]
 
 _CONTROL = of_kind("control")
+_SCAN_OF_TODAY = 9  # the version before took a batch axis
 
 
 def align(
@@ -152,10 +154,10 @@ class _Aligner:
     def _run_inside(self, level: Level, left_at: int, right_at: int) -> bool:
         """Align the graphs inside two nodes; return False if the nodes also differ in something else."""
         left, right = level.left.holder.node[left_at], level.right.holder.node[right_at]
-        if left.op_type not in _CONTROL or len(left.output) != len(right.output):
+        is_known = left.op_type in _CONTROL and left.domain in DEFAULT_DOMAINS and right.domain in DEFAULT_DOMAINS
+        if not is_known or len(left.output) != len(right.output):
             return False
-        sides = ((left, level.left), (right, level.right))
-        if len({self.table.said(node, place.numbers, place.opsets) for node, place in sides}) > 1:
+        if _said_outside(left, level.left) != _said_outside(right, level.right):
             return False
         inner = list(subgraphs(left)), list(subgraphs(right))
         shapes = [[(name, len(graph.input), len(graph.output)) for _, name, graph in graphs] for graphs in inner]
@@ -171,3 +173,10 @@ class _Aligner:
             outputs = {b.name: a.name for a, b in zip(graph.output, other.output, strict=True)}
             self.run(Level(inner_path(level.path, left, left_at, name), *places), outputs)
         return True
+
+
+def _said_outside(node: NodeProto, place: Place) -> Hashable:
+    """The operator of a node, the values that it reads, and its attributes, except graphs; the version may differ."""
+    opset = place.opsets.get("", 1)
+    read = tuple(place.numbers.get(name, -1) if name else -1 for name in node.input)
+    return node.op_type, attributes(node, opset), read, node.op_type != "Scan" or opset >= _SCAN_OF_TODAY
