@@ -12,7 +12,6 @@ from reducelower.verification import verify
 from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.inputs.declared import InputSpec
-from reducelower.verification.judging.compare import is_slight
 from reducelower.verification.judging.exact import bounds
 from tests.models import model
 
@@ -36,12 +35,6 @@ def test_the_runtime_is_named_where_the_evaluator_sides_with_the_result() -> Non
     found = verify(alone, made.model, plan=made.plan, inputs={"m": mask})
     assert "equal by the specification on" in str(found)
     assert "no difference" not in str(found)
-
-
-@pytest.mark.parametrize(("error", "slight"), [(1e-8, True), (1e-3, False)])
-def test_two_runtimes_may_differ_in_single_precision(error: float, slight: bool) -> None:
-    values = np.linspace(-1, 1, 9)
-    assert is_slight(values, values + error) is slight
 
 
 def test_what_is_done_with_drawn_numbers_is_not_called_equivalent() -> None:

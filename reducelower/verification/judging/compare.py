@@ -11,10 +11,7 @@ from reducelower.numerics.measure import Array, element_type_of, is_float, measu
 from reducelower.numerics.tolerance import Tolerance, tolerance_for
 from reducelower.verification.findings import DISTANCES, OutputComparison
 
-__all__ = ["compare_outputs", "is_slight", "tells", "unlike", "worst_of"]
-
-_OF_TWO_RUNTIMES = 1e-5
-"""Two runtimes may differ by this share of the largest value of a tensor."""
+__all__ = ["compare_outputs", "tells", "unlike", "worst_of"]
 
 
 def _tensors(name: str, value: Any) -> Iterator[tuple[str, Array | None]]:
@@ -118,16 +115,3 @@ def tells(value: Any) -> bool:
     if not value.size:
         return False
     return not is_float(value) or bool(np.isfinite(value.astype(np.float64)).any())
-
-
-def is_slight(before: Array, after: Array) -> bool:
-    """Whether two runtimes may differ as much: by the last digits of single precision, of the largest in a tensor.
-
-    In some runtimes operators such as Attention compute in single precision inside, even for double.
-    """
-    if unlike(before, after) or not is_float(before):
-        return False
-    if before.dtype.itemsize == 8:
-        with np.errstate(over="ignore"):
-            before, after = before.astype(np.float32), after.astype(np.float32)
-    return not measure(before, after, Tolerance(relative=_OF_TWO_RUNTIMES), by_tensor=True).mismatch

@@ -17,6 +17,7 @@ from onnx.reference.ops import (
     op_clip,
     op_log_softmax,
     op_loop,
+    op_lp_normalization,
     op_max_pool,
     op_pow,
     op_quantize_linear,
@@ -110,6 +111,14 @@ class LogSoftmax(op_log_softmax.LogSoftmax):
         return ((shifted - np.log(np.sum(np.exp(shifted), axis=self.axis, keepdims=True))).astype(x.dtype),)
 
 
+class LpNormalization(op_lp_normalization.LpNormalization):
+    """It takes powers of negative numbers instead of their magnitudes."""
+
+    def _run(self, x: Array, axis: int | None = None, p: int | None = None) -> tuple[Array]:
+        (result,) = super()._run(np.abs(x), axis, p)  # type: ignore[no-untyped-call]
+        return (np.copysign(result, x).astype(x.dtype),)
+
+
 class QuantizeLinear(op_quantize_linear.QuantizeLinear_25):
     """Without `precision` it divides in the type of the data; its page (23) says in that of the scale.
 
@@ -150,6 +159,7 @@ _CORRECTED: list[type[OpRun]] = [
     Clip,
     LogSoftmax,
     Loop,
+    LpNormalization,
     MaxPool,
     Pow,
     QuantizeLinear,
