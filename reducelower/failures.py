@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from reducelower.errors import ConversionError, UnreadableError, sentences
 
@@ -35,6 +36,15 @@ def wants_trace() -> bool:
     return os.environ.get("REDUCELOWER_DEBUG", "") not in ("", "0")
 
 
+def _without_file_name() -> str:
+    """The subject of a system error without a file name."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return "the working directory, which was removed"
+    return "the system"
+
+
 def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], int]:
     """Sentences for the exception that is being handled, and the exit status for it.
 
@@ -52,7 +62,7 @@ def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], i
     if isinstance(error, RecursionError):
         return (f"{place}it nests subgraphs or functions deeper than can be followed",), REFUSED
     if isinstance(error, OSError) and error.strerror:
-        file = str(error.filename or "the system")
+        file = str(error.filename or _without_file_name())
         return (f"{'' if file == source else place}{file}: {error.strerror}",), BAD_USAGE
     kind = type(error).__name__
     cause = f"{kind}: {error}" if str(error) else kind
