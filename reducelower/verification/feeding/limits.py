@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +11,7 @@ from onnx import NodeProto, TensorProto
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.numbers import SIGNED, UNSIGNED
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.measure import Array, identical
 from reducelower.verification.feeding.held import FEW, constants_of, held_in, keys_of, tables_of, texts_of, vectors_of
 from reducelower.verification.feeding.roles import HANDING_ON, Role, roles_of
 from reducelower.verification.operators import column, of_kind
@@ -26,6 +27,7 @@ _ANY_RANK = of_kind("any rank")
 INTEGERS = frozenset({*SIGNED, *UNSIGNED, TensorProto.INT4, TensorProto.UINT4})
 """Integer types, by number."""
 
+_SELECTING = frozenset({"class", "index", "index of elements", "places"})
 _SIZE_TYPES = (np.int32, np.int64)  # the types of positions and sizes; a zero point is neither
 _LARGEST_FED = 7  # the largest size that is fed to every region
 _LARGEST_BOUND = 140_000
@@ -56,6 +58,7 @@ class Limits:
         sizes: sizes of constants, and integers among them: the sizes of inputs may have to fit these.
         bounds: those of these integers, without signs, that are larger than the sizes fed anyway.
         rows: sizes of constants, if positions in data are looked up: to reach every row, data has to be as long.
+        changed: for inputs that select from a constant with other values on the other side, the rows that differ.
         only_moves: whether both sides only move elements, whatever their values.
     """
 
@@ -78,6 +81,7 @@ class Limits:
     sizes: frozenset[int] = frozenset()
     bounds: tuple[int, ...] = ()
     rows: tuple[int, ...] = ()
+    changed: Mapping[str, Array] = field(default_factory=dict)
     only_moves: bool = False
 
     def table(self, name: str) -> int:
@@ -158,6 +162,7 @@ def limits_of(pair: Pair) -> Limits:
         sizes=frozenset(numbers | {size for value in held for size in value.shape}),
         bounds=_bounds(numbers | _positions(both)),
         rows=tuple(sorted(lengths)[:_MOST_BOUNDS]) if kinds & of_kind("placing") else (),
+        changed=dict(_changed(pair.constants, roles)),
         only_moves=all(node.op_type in of_kind("handing on", "taking") for node in both),
     )
 
@@ -170,6 +175,21 @@ def _roles(sides: Sequence[Sequence[NodeProto]], known: Collection[str]) -> dict
             if name not in roles or (roles[name].data not in known and role.data in known):
                 roles[name] = role
     return roles
+
+
+def _changed(
+    constants: tuple[Mapping[str, Array], Mapping[str, Array]], roles: Mapping[str, Role]
+) -> Iterator[tuple[str, Array]]:
+    """The inputs that select from a constant with other values on the other side, and the rows in which it differs."""
+    left, right = constants
+    for name, role in roles.items():
+        table = left.get(role.data)
+        if table is None or role.kind not in _SELECTING:
+            continue
+        alike = [other for other in right.values() if (other.shape, other.dtype) == (table.shape, table.dtype)]
+        if alike and not any(identical(table, other) for other in alike):
+            differing = np.nonzero(table != alike[0])
+            yield name, np.unique(differing[role.axis]) if role.length(table.shape) else np.zeros(0, np.int64)
 
 
 def _positions(nodes: Iterable[NodeProto]) -> set[int]:

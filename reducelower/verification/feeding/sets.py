@@ -123,14 +123,19 @@ class Sets(Bases):
         return kinds + ["positive"] * (_OVERLAPPING if self.limits.open_to_special == "NonMaxSuppression" else 0)
 
     def _tables(self, base: Base, accepts: Accepts) -> Iterator[Case]:
-        """Every index of the tables that the region holds, as many at a time as an input has room for."""
+        """Every index of the tables that the region holds, as many at a time as an input has room for.
+
+        Of a table that differs between the sides, only the indices of other rows.
+        """
         for name in (name for name in base.feeds if name in self.limits.where):  # ordered: time may run out
-            rows, value = self.limits.table(name), base.feeds[name]
-            if not 0 < rows <= _ROWS * value.size:
+            count, value = self.limits.table(name), base.feeds[name]
+            rows, most = self.limits.changed.get(name, np.arange(count)), _ROWS * value.size
+            if not count or (len(rows) > most and name not in self.limits.changed):
                 continue
-            self.reached.add(name)
-            for start in range(0, rows, value.size):
-                indices = np.arange(start, start + value.size) % rows
+            if len(rows) <= most:
+                self.reached.add(name)
+            for start in range(0, min(len(rows), most), max(value.size, 1)):
+                indices = rows.take(range(start, start + value.size), mode="wrap")
                 feeds = {**base.feeds, name: indices.reshape(value.shape).astype(value.dtype)}
                 if accepts(feeds):
                     yield Case(f"indices from {start}", feeds)
