@@ -134,8 +134,6 @@ def _by_exact_arithmetic(question: Question) -> Iterator[_Explained]:
         yield _Explained(source_is_right & loses, "improved", better)
         yield _Explained(is_right, "overflow", "lose digits or range in the kernel of the operator")
     yield _Explained(is_right, "improved", better)
-    both_overflow = ~np.isfinite(question.source) & ~np.isfinite(question.result) & np.isfinite(low)
-    yield _Explained(both_overflow & ~source_is_right, "overflow", "overflow on either side")
 
 
 def _by_double(question: Question) -> Iterator[_Explained]:
@@ -157,8 +155,7 @@ def _by_double(question: Question) -> Iterator[_Explained]:
     if truth is None:
         return
     off, words = question.off(truth), "lose digits or range in the source, too"
-    radius = np.maximum(_AS_FAR * off, question.relative * np.abs(finite(truth))) + 4 * question.smallest
-    is_near = question.is_near(truth, radius, NEAR_THE_END if question.is_conversion else 1.0)
+    is_near = question.is_near(truth, np.maximum(_AS_FAR * off, question.relative * np.abs(finite(truth))), 1.0)
     yield _Explained(is_near | (~np.isfinite(question.source) & np.isfinite(truth)), "overflow", words)
     if question.are_last_places:  # the source may have some elements right by chance, beside others
         yield _Explained(question.is_near(truth, _MORE_PLACES * off.max(initial=0)), "overflow", words)
