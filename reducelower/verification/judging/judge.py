@@ -144,7 +144,7 @@ def _by_double(question: Question) -> Iterator[_Explained]:
     """
     if not question.is_float or question.exact is not None:
         return
-    is_at_the_ends = question.overflows and (question.is_extreme or question.has_no_reciprocal)
+    is_at_the_ends = question.overflows and (question.has_no_square or question.has_no_reciprocal)
     if not (question.is_conversion or is_at_the_ends or question.are_last_places):
         return
     truth = question.given("in double")

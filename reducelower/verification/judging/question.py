@@ -76,6 +76,11 @@ class Question:
         return not self.case.is_special and magnitude(self.case.feeds.values()) > self.end * NEAR_THE_END
 
     @cached_property
+    def has_no_square(self) -> bool:
+        """Whether numbers were fed of which the square overflows."""
+        return not self.case.is_special and magnitude(self.case.feeds.values()) > self.end**0.5
+
+    @cached_property
     def has_no_reciprocal(self) -> bool:
         """Whether numbers were fed that are so close to zero that one divided by them overflows."""
         floats = (value for value in self.case.feeds.values() if isinstance(value, np.ndarray) and is_float(value))
