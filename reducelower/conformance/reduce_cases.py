@@ -23,12 +23,12 @@ from reducelower.model.schemas import parse_element_type, schema
 from reducelower.numerics.measure import element_type_of, lowest_and_highest
 from reducelower.numerics.truth import Specimen, reduce_floats, reduce_integers
 
-__all__ = ["NEGATIVE_FROM", "Depth", "reduce_cases"]
+__all__ = ["Depth", "reduce_cases"]
 
 Depth = Literal["plain", "brief", "thorough"]
 """How much to try: one form; each form once and the usual element types; all combinations."""
 
-NEGATIVE_FROM = 11
+_NEGATIVE_FROM = 11
 """First opset version at which axes may be negative, according to the operators' pages."""
 
 _EMPTY_FROM = {"ReduceMax": 20, "ReduceMin": 20}
@@ -69,7 +69,7 @@ def reduce_cases(operator: str, opset: int, depth: Depth) -> Iterator[Case]:
     thorough = depth == "thorough"
     forms = _read(_TABLE["input" if takes_input else "attribute"])
     for form in forms[:1] if depth == "plain" else forms if thorough else _brief(forms):
-        if opset >= NEGATIVE_FROM or min(form.values, default=0) >= 0:
+        if opset >= _NEGATIVE_FROM or min(form.values, default=0) >= 0:
             yield _case(operator, opset, _ordinary(operator, "float", _SHAPE), form)
     if depth == "plain":
         return

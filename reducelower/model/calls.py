@@ -12,7 +12,6 @@ from reducelower.model.graph import walk
 __all__ = [
     "FunctionId",
     "called_function",
-    "function_id",
     "functions_of",
     "reached",
 ]
@@ -26,14 +25,14 @@ def called_function(node: NodeProto) -> FunctionId:
     return node.domain, node.op_type, node.overload
 
 
-def function_id(function: FunctionProto) -> FunctionId:
+def _function_id(function: FunctionProto) -> FunctionId:
     """The id by which calls name a function."""
     return function.domain, function.name, function.overload
 
 
 def functions_of(model: ModelProto) -> dict[FunctionId, FunctionProto]:
     """The functions of a model by their ids."""
-    return {function_id(function): function for function in model.functions}
+    return {_function_id(function): function for function in model.functions}
 
 
 def reached(

@@ -24,14 +24,14 @@ from reducelower.model.text import expression
 from reducelower.options import Settings
 from reducelower.scope.graph import GraphScope
 
-__all__ = ["names_of_sizes", "refuse_unknown", "with_sizes"]
+__all__ = ["refuse_unknown", "with_sizes"]
 
 _READS_SIZES = ("Shape", "Size")
 
 
 def refuse_unknown(model: ModelProto, sizes: Mapping[str, int]) -> Refusal | None:
     """A refusal if a name is that of no size in the model."""
-    names = names_of_sizes(model)
+    names = _names_of_sizes(model)
     unknown = sorted(sizes.keys() - names)
     if not unknown:
         return None
@@ -39,7 +39,7 @@ def refuse_unknown(model: ModelProto, sizes: Mapping[str, int]) -> Refusal | Non
     return Refusal("graph", "", "", f"no size of the model is called {unknown[0]!r}", hint)
 
 
-def names_of_sizes(model: ModelProto) -> set[str]:
+def _names_of_sizes(model: ModelProto) -> set[str]:
     """The names of a model's sizes, and the names that these are calculated from."""
     stated = {dim.dim_param for tensor in _types(model) for dim in tensor.tensor_type.shape.dim if dim.dim_param}
     return stated.union(*map(_names, stated))
