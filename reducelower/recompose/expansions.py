@@ -20,6 +20,7 @@ from reducelower.options import Target
 from reducelower.recompose.expressions import (
     AXES,
     AXES_ARE_INPUT,
+    NOOP,
     Application,
     Exact,
     Expression,
@@ -45,11 +46,10 @@ _UNCHANGING = frozenset({"Abs", "Exp", "Floor", "Log", "Reshape", "Sqrt"})
 
 
 class Manner(NamedTuple):
-    """How a Reduce node reduces, and the element type of its data."""
+    """The element type of a Reduce node's data, and whether it keeps the dimensions that it reduces."""
 
     element_type: int
     keepdims: int
-    noop: int
 
 
 def expanded_forms(
@@ -78,22 +78,18 @@ def raisable(book: RuleBook) -> tuple[str, ...]:
     return tuple(name for name in book.operators if name.startswith("Reduce"))
 
 
-def _reduction(op_type: str, manner: Manner, opset: int) -> NodeProto | None:
-    """The node that is expanded; None if there is none of this manner."""
-    node = helper.make_node(op_type, ["data"], [_RESULT], keepdims=manner.keepdims)
+def _reduction(op_type: str, manner: Manner, opset: int) -> NodeProto:
+    """The node that is expanded."""
     if opset >= AXES_ARE_INPUT:
-        node.attribute.append(helper.make_attribute("noop_with_empty_axes", manner.noop))
-        node.input.append(AXES)
-        return node
-    node.attribute.append(helper.make_attribute(AXES, _SOME_AXES))
-    return None if manner.noop else node
+        return helper.make_node(op_type, ["data", AXES], [_RESULT], keepdims=manner.keepdims)
+    return helper.make_node(op_type, ["data"], [_RESULT], keepdims=manner.keepdims, axes=_SOME_AXES)
 
 
 @lru_cache(_MOST_FORMS)
 def _form(book: RuleBook, op_type: str, manner: Manner, opset: int) -> Form | None:
     """The expansion of a node as a form; None if it cannot be expanded or leaves nothing to recognize."""
     node, rule = _reduction(op_type, manner, opset), book.find(op_type, manner.element_type)
-    if node is None or rule is None:
+    if rule is None:
         return None
     try:
         expanded = legalize(
@@ -110,9 +106,8 @@ def _form(book: RuleBook, op_type: str, manner: Manner, opset: int) -> Form | No
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in expanded.initializer}
     for each in expanded.node:
         values[each.output[0]] = _application(each, values, constants, opset)
-    attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
     types = frozenset({manner.element_type})
-    return Form(op_type, rule.name, ("data",), values[_RESULT], attributes, element_types=types)
+    return Form(op_type, rule.name, ("data",), values[_RESULT], {"keepdims": manner.keepdims}, element_types=types)
 
 
 def _model_of(node: NodeProto, opset: int, element_type: int) -> ModelProto:
@@ -134,6 +129,7 @@ def _application(
 ) -> Application:
     """The expression of a node, from those of its inputs."""
     attributes = attributes_of(node, opset)
+    attributes.pop(NOOP, None)
     if tuple(attributes.get(AXES, ())) == _SOME_AXES:
         attributes[AXES] = Variable(AXES)
     operands: list[Expression] = []
@@ -144,7 +140,7 @@ def _application(
             operands.append(Variable(AXES))
         else:
             operands.append(_constant(constants[name], is_exponent=node.op_type == "Pow" and at == 1))
-    return Application(node.op_type, attributes, tuple(operands), is_exact=True)
+    return Application(node.op_type, attributes, tuple(operands))
 
 
 def _constant(value: Array, *, is_exponent: bool) -> Expression:

@@ -25,6 +25,7 @@ __all__ = [
     "AXES",
     "AXES_ARE_INPUT",
     "COMMUTATIVE",
+    "NOOP",
     "PASSING_ON",
     "AnyOf",
     "Application",
@@ -40,6 +41,9 @@ __all__ = [
 
 AXES = "axes"
 """The variable for the axes of a Reduce operator: an input, an attribute, or absent for all axes."""
+
+NOOP = "noop_with_empty_axes"
+"""The attribute of a Reduce operator that decides nothing where axes are given."""
 
 PASSING_ON = frozenset({"Cast", "Identity"})
 """Operators that may only pass on their input."""
@@ -109,13 +113,11 @@ class Application:
 
     Attributes:
         attributes: required attributes by name; a `Variable` takes the node's value.
-        is_exact: whether the node may have no other attributes, and states its axes as the form's other nodes do.
     """
 
     op_type: str
     attributes: Mapping[str, object]
     operands: tuple[Expression, ...]
-    is_exact: bool = False
 
     @cached_property
     def takes_axes(self) -> bool:

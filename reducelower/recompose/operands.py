@@ -136,8 +136,7 @@ def reduction(place: Place) -> list[NodeProto]:
     elif axes is not None and axes.stated:
         node.attribute.append(helper.make_attribute("axes", axes.stated))
     for name, value in attributes.items():
-        if name != "axes" and (value or name != "noop_with_empty_axes"):
-            node.attribute.append(helper.make_attribute(name, value))
+        node.attribute.append(helper.make_attribute(name, value))
     return [node]
 
 
@@ -158,7 +157,8 @@ def check_number(place: Place, divisor: str, *, inverse: bool) -> None:
     graph, summed = place.graph, place.match.axes
     value, shape = graph.constant(divisor), graph.shape(place.data if summed is None else summed.data)
     sizes = None if shape is None else [shape[axis] if axis < len(shape) else None for axis in place.axes]
-    if value is None or value.size != 1 or shape is None or sizes is None or not all(sizes):
+    is_known = summed is None or summed.stated is not None
+    if value is None or value.size != 1 or shape is None or sizes is None or not is_known or not all(sizes):
         raise NotItError("it is not known whether the sums are divided by the number of elements")
     if value.ndim > len(shape):
         raise NotItError("a constant of one element adds dimensions")

@@ -87,11 +87,11 @@ def _manners(surroundings: Surroundings, scope: GraphScope) -> set[Manner]:
     """The manners of the Reduce operators that the graph may spell out: those of its Reduce nodes, with the element
     types of these and of its casts."""
     element_types: set[int | None] = set()
-    manners: set[tuple[int, int]] = set()
+    keepdims: set[int] = set()
     for index, op_type in enumerate(surroundings.op_types):
         for name in surroundings.outputs[index] if op_type.startswith(("Reduce", "Cast")) else ():
             element_types.add(scope.element_type(name))
             made = surroundings.made(name)
             if made is not None and made.op_type.startswith("Reduce"):
-                manners.add((made.attributes.get("keepdims", 1), made.attributes.get("noop_with_empty_axes", 0)))
-    return {Manner(element_type, *manner) for element_type in element_types if element_type for manner in manners}
+                keepdims.add(made.attributes.get("keepdims", 1))
+    return {Manner(element_type, keeps) for element_type in element_types if element_type for keeps in keepdims}

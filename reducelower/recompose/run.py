@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 
 from onnx import ModelProto
 
@@ -19,7 +18,6 @@ from reducelower.legalization.composed import composed
 from reducelower.legalization.refusals import explain_failures
 from reducelower.legalization.run import ground_of, refuse_declarations
 from reducelower.model.document import Document
-from reducelower.model.graph import kind_may_hold_graphs
 from reducelower.model.inlining import inline
 from reducelower.model.rewrites import Step
 from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
@@ -173,15 +171,8 @@ def _one_pass(
 
 
 def _unchanged_plan(model: ModelProto) -> Plan:
-    """The engine's plan for the model at its own opset version; a sample of the nodes is checked before all of them."""
-    nodes = model.graph.node
-    kinds = list(map(attrgetter("op_type", "domain"), nodes))
-    first = dict(zip(reversed(kinds), reversed(range(len(nodes))), strict=True))
-    chosen = {*first.values(), *(index for index, kind in enumerate(kinds) if kind_may_hold_graphs(*kind))}
-    sample = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions)
-    sample.graph.node.extend(nodes[index] for index in sorted(chosen))
-    plan = check(sample, target=Target())
-    return check(skeleton(model), target=Target()) if plan.refusals or plan.sites else plan
+    """The engine's plan for the model at its own opset version."""
+    return check(skeleton(model), target=Target())
 
 
 def known_operators(rules: Iterable[Book] = BOOKS) -> Collection[str]:

@@ -11,6 +11,7 @@ import numpy as np
 from reducelower.recompose.expressions import (
     AXES,
     COMMUTATIVE,
+    NOOP,
     AnyOf,
     Application,
     Exact,
@@ -32,7 +33,7 @@ class Axes(NamedTuple):
     """The axes that a match reduces.
 
     Attributes:
-        stated: the axes in the model; None if they are known only at run time.
+        stated: the axes in the model, all if empty; None if they are known only at run time.
         data: the value to which the axes belong.
         value: the value that holds them, if they are an input.
     """
@@ -47,6 +48,12 @@ class Axes(NamedTuple):
         if rank is None:
             return self.stated or ()
         return tuple(sorted(axis % rank for axis in self.stated)) if self.stated and rank else tuple(range(rank))
+
+    def is_same(self, other: Axes, graph: Surroundings) -> bool:
+        """Whether these are the same axes."""
+        if self.stated is None or other.stated is None:
+            return self.stated is other.stated and self.value == other.value
+        return self.stated == other.stated or self.counted(graph) == other.counted(graph)
 
 
 class Match(NamedTuple):
@@ -126,38 +133,19 @@ class Search:
         made = self._graph.made(value)
         if made is None:
             return
-        operands = made.operands
-        is_meant = pattern.is_exact and pattern.op_type == made.op_type
-        if not is_meant and self._passes_on(made):
-            yield from self._value(pattern, operands[0], state._replace(nodes=state.nodes | {value}))
-            return
+        with_node = state._replace(nodes=state.nodes | {value})
+        if self._passes_on(made):
+            yield from self._value(pattern, made.operands[0], with_node)
         if made.op_type != pattern.op_type:
             return
-        extended = self._attributes(pattern, made, state)
-        if extended is None:
-            return
-        extended = extended._replace(nodes=extended.nodes | {value}, seen={**extended.seen, id(pattern): value})
-        expected = pattern.operands
+        seen = with_node._replace(seen={**state.seen, id(pattern): value})
+        extended = self._with_axes(pattern, made, self._with_attributes(pattern, made, seen))
+        expected, operands = pattern.operands, made.operands
         if pattern.takes_axes:
-            reduced = self._reduced(pattern, made, extended)
-            if reduced is None:
-                return
-            extended, expected, operands = reduced, expected[:-1], operands[:1]
-        elif made.op_type in _OVER_SPACE:
-            axes = Axes(tuple(range(2, self._graph.rank(operands[0]) or 0)), operands[0], None)
-            reduced = self._agreed(extended, axes, is_exact=pattern.is_exact) if axes.stated else None
-            if reduced is None:
-                return
-            extended = reduced
-        if len(operands) != len(expected):
-            return
-        for order in _orders(made.op_type, operands):
-            yield from self._operands(expected, order, extended)
-
-    def _listed(self, value: str) -> tuple[int, ...] | None:
-        """Constant axes from an input."""
-        axes = self._graph.constant(value)
-        return None if axes is None or axes.dtype != np.int64 or axes.ndim > 1 else tuple(axes.reshape(-1).tolist())
+            expected, operands = expected[:-1], operands[:1]
+        if extended is not None and len(operands) == len(expected):
+            for order in _orders(made.op_type, operands):
+                yield from self._operands(expected, order, extended)
 
     def _operands(self, pattern: Sequence[Expression], values: Sequence[str], state: Match) -> Iterator[Match]:
         if not pattern:
@@ -172,47 +160,49 @@ class Search:
             return self._graph.element_type(made.operands[0]) == made.attributes.get("to")
         return made.op_type == "Identity"
 
-    def _attributes(self, pattern: Application, made: Made, state: Match) -> Match | None:
-        """The match extended by a node's attributes; None if they differ from the form's."""
-        stated = made.attributes
-        if pattern.is_exact and not stated.keys() <= pattern.attributes.keys():
-            return None
+    def _with_attributes(self, pattern: Application, made: Made, state: Match) -> Match | None:
+        """The match extended by a node's attributes, except the axes; None if they differ from the form's."""
         for name, value in pattern.attributes.items():
+            stated = made.attributes.get(name)
+            if isinstance(value, Variable) and value.name == AXES:
+                continue
             if isinstance(value, Variable):
-                if value.name == AXES:
-                    reduced = self._reduced(pattern, made._replace(operands=made.operands[:1]), state)
-                    if reduced is None:
-                        return None
-                    state = reduced
-                elif state.attributes.get(value.name, stated.get(name)) != stated.get(name):
+                if state.attributes.get(value.name, stated) != stated:
                     return None
-                else:
-                    state = state._replace(attributes={**state.attributes, value.name: stated.get(name)})
-            elif stated.get(name) != value:
-                if name != "keepdims" or pattern.is_exact:
+                state = state._replace(attributes={**state.attributes, value.name: stated})
+            elif stated != value:
+                if name != "keepdims":
                     return None
                 state = state._replace(doubts=(*state.doubts, f"its {made.op_type} drops the axes it reduces"))
         return state
 
-    def _reduced(self, pattern: Application, made: Made, state: Match) -> Match | None:
-        """The match extended by a node's axes; None if the form does not allow them."""
-        attributes, operands = made.attributes, made.operands
-        is_input = len(operands) > 1 and operands[1] != ""
-        stated = self._listed(operands[1]) if is_input else tuple(attributes.get("axes", ()))
-        if not pattern.is_exact and (stated is None or (not stated and attributes.get("noop_with_empty_axes"))):
+    def _with_axes(self, pattern: Application, made: Made, state: Match | None) -> Match | None:
+        """The match extended by the axes of a node that has some; None if the form does not allow them."""
+        if state is None:
             return None
-        axes = Axes(stated, operands[0], operands[1] if is_input else None)
-        return self._agreed(state, axes, is_exact=pattern.is_exact)
-
-    def _agreed(self, state: Match, axes: Axes, *, is_exact: bool) -> Match | None:
-        """The match with the axes of one more node; None if they differ and the form allows no doubt."""
-        first = state.axes
-        if first is None:
-            return state._replace(axes=axes)
-        is_same = first.stated == axes.stated and (axes.stated is not None or first.value == axes.value)
-        if is_same or (not is_exact and first.counted(self._graph) == axes.counted(self._graph)):
+        if made.op_type in _OVER_SPACE:
+            axes = Axes(tuple(range(2, self._graph.rank(made.operands[0]) or 0)), made.operands[0], None)
+            return self._agreed(state, axes) if axes.stated else None
+        if not pattern.takes_axes and not isinstance(pattern.attributes.get(AXES), Variable):
             return state
-        return None if is_exact else state._replace(doubts=(*state.doubts, "its reductions go over different axes"))
+        value = made.operands[1] if pattern.takes_axes and len(made.operands) > 1 else ""
+        stated = self._listed(value) if value else tuple(made.attributes.get(AXES, ()))
+        if not stated and made.attributes.get(NOOP):
+            return None
+        return self._agreed(state, Axes(stated, made.operands[0], value or None))
+
+    def _listed(self, value: str) -> tuple[int, ...] | None:
+        """Constant axes from an input."""
+        axes = self._graph.constant(value)
+        return None if axes is None or axes.dtype != np.int64 or axes.ndim > 1 else tuple(axes.reshape(-1).tolist())
+
+    def _agreed(self, state: Match, axes: Axes) -> Match:
+        """The match with the axes of one more node."""
+        if state.axes is None:
+            return state._replace(axes=axes)
+        if state.axes.is_same(axes, self._graph):
+            return state
+        return state._replace(doubts=(*state.doubts, "its reductions go over different axes"))
 
 
 def _orders(op_type: str, operands: Sequence[str]) -> Iterable[Sequence[str]]:

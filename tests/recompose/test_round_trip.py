@@ -109,12 +109,6 @@ def test_every_form_of_axes_comes_back(form: str) -> None:
         check_case(Case(op_type, opset, form, keepdims, noop), "core")
 
 
-@pytest.mark.parametrize("op_type", RAISED)
-def test_a_reduction_of_nothing_comes_back(op_type: str) -> None:
-    check_case(Case(op_type, 18, "absent", noop=1), "core")
-    check_case(Case(op_type, 18, "empty", noop=1), "core")
-
-
 @pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int32, np.int64])
 @pytest.mark.parametrize("book", BOOKS)
 def test_every_element_type_comes_back(dtype: type, book: str) -> None:
