@@ -32,7 +32,7 @@ _MOST_SHOWN = 3
         option("--rules book_name", "The rule book.", type=RULES, default="spec"),
         option(
             "--test folder",
-            "Verify what the rules of a folder of your own make of their operators; ends with 1 where one is wrong.",
+            "Check the rules of a folder of your own, and verify what they expand; ends with 1 where one is wrong.",
             type=RULES,
             metavar="DIR",
         ),
@@ -87,16 +87,21 @@ def _try(book: RuleBook, operator: str | None) -> int:
 
 
 def _trials(book: RuleBook, operator: str | None) -> Iterator[Trial]:
-    from reducelower.pipeline.trials import try_boundaries, try_expansion
+    from reducelower.pipeline.trials import Trial, try_expansion
 
+    book.check()
     own = book.boundaries()
-    named = [each for each in book.own if operator in (None, each)]
-    has_boundaries = own is not None and (operator is None or operator in own.operators)
-    if operator is not None and not named and not has_boundaries and operator not in book.operators:
+    of_domains = {} if own is None else own.of_domains
+    at_boundaries = (
+        []
+        if own is None
+        else [*own.operators, *(f"{domain}.{name}" for domain in of_domains for name in of_domains[domain].operators)]
+    )
+    if operator is not None and operator not in (*book.operators, *at_boundaries):
         raise _without_rule(book, operator)
-    if own is not None and has_boundaries:
-        yield from try_boundaries(book, own, operator)
-    for op_type in named:
+    for op_type in (each for each in at_boundaries if operator in (None, each)):
+        yield Trial(f"{book.name}/{op_type}", "versions", "valid; each conversion verifies what they make of a node")
+    for op_type in (each for each in book.own if operator in (None, each)):
         yield from try_expansion(book, op_type)
 
 

@@ -112,7 +112,8 @@ def command(**options: Any) -> int:
         if value and not options["models"]:
             raise click.UsageError(f"{name} goes with models; the suite starts from nothing")
     try:
-        with Worker(subject, options["time_limit"]) as worker:
+        about = {"version": options["version"], "tolerance": options["tolerance"]}
+        with Worker(subject, options["time_limit"], **about) as worker:
             distilled, text = (_by_models if options["models"] else _by_suite)(worker, options)
     except UnusableError as error:
         missing = options["runtime"] and not options["interpreter"]
@@ -169,8 +170,7 @@ def _by_suite(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, st
     cases = suite(options["operators"] or None)
     if not options["operators"]:
         cases += [case for opset in FEATURE_OPSETS for case in feature_cases(opset)]
-    about = {"version": options["version"], "tolerance": options["tolerance"]}
-    probed = _with_progress("models", cases, options, partial(probe, worker, cases, **about))
+    probed = _with_progress("models", cases, options, partial(probe, worker, cases))
     distilled = distil(probed, date.today())
     runtime, changes = _with_progress(
         "converted models", cases, options, partial(corrected, worker, probed, distilled.runtime, without_bad_forms)
@@ -222,7 +222,7 @@ def _known_target(worker: Worker, options: Mapping[str, Any]) -> Runtime:
     target = load_runtime(name)
     worker.start()
     try:
-        return load_runtime(f"{name}@{options['version'] or worker.version}")
+        return load_runtime(f"{name}@{worker.version}")
     except TargetError:
         return target  # the version is not a number, such as that of a build
 
@@ -231,8 +231,7 @@ def _from_models(worker: Worker, cases: Sequence[Case], known: Runtime, options:
     from reducelower.conformance.from_models import facts_from_models
     from reducelower.pipeline.model_cases import inside
 
-    about = {"version": options["version"], "tolerance": options["tolerance"]}
-    work = partial(facts_from_models, worker, cases, known, inside, date.today(), **about)
+    work = partial(facts_from_models, worker, cases, known, inside, date.today())
     return _with_progress("models", cases, options, work)
 
 

@@ -24,7 +24,10 @@ from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.scope.node import NodeScope
 
-__all__ = ["Case", "CaseFeatures", "make_case", "takes"]
+__all__ = ["WHOLE", "Case", "CaseFeatures", "make_case", "takes"]
+
+WHOLE = "whole model"
+"""The tag of cases that are whole models of users, and of their parts."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from reducelower.model.schemas import schema
 from reducelower.runtimes.facts import When
 from reducelower.runtimes.ranges import Ranges
 
-__all__ = ["FEATURES", "Conditions", "allows", "candidates", "common", "cost", "holds", "is_possible"]
+__all__ = ["Conditions", "allows", "candidates", "common", "cost", "holds", "is_possible"]
 
 Condition = tuple[str, Any]
 Conditions = tuple[Condition, ...]
@@ -33,9 +33,6 @@ _COSTS = {
     "output_types": 5,
 }
 """The cost of a condition for readers and tools: what the node itself states is cheap, ranks have to be inferred."""
-
-FEATURES = (*_COSTS, "data", "rank_second", "vector", "no_values")
-"""All features in which nodes of the suite differ."""
 
 
 def allows(allowed: Any, value: Any) -> bool | None:

@@ -15,7 +15,7 @@ from onnx import ModelProto
 
 from reducelower.conformance.bisection import Inside, Part, single_nodes, smallest_part
 from reducelower.conformance.case import Case
-from reducelower.conformance.judging import Verdict, judge_whole
+from reducelower.conformance.judging import Verdict
 from reducelower.conformance.mending import Change, corrected
 from reducelower.conformance.narrow_facts import narrow_fact
 from reducelower.conformance.process import Worker
@@ -23,10 +23,7 @@ from reducelower.conformance.running import AS_USUAL, How, Probed, probe
 from reducelower.runtimes.facts import Evidence, Fact
 from reducelower.runtimes.runtime import Runtime
 
-__all__ = ["WHOLE", "FromModels", "facts_from_models"]
-
-WHOLE = "whole model"
-"""The tag of cases that are whole models, and of their parts."""
+__all__ = ["FromModels", "facts_from_models"]
 
 Look = Callable[[ModelProto, Case], Inside]
 """Computes the values inside a converted model of a case."""
@@ -64,24 +61,19 @@ def facts_from_models(
     look: Look,
     on: date,
     how: How = AS_USUAL,
-    *,
-    version: str | None = None,
-    tolerance: float | None = None,
 ) -> FromModels:
-    """Probe whole models (see `WHOLE`) on a runtime, and add the facts found to the known ones.
+    """Probe whole models (see `case.WHOLE`) on a runtime, and add the facts found to the known ones.
 
     Raises:
         UnusableError: the runtime cannot be run at all.
     """
-    how = replace(how, judge=judge_whole)
-    probed = probe(worker, cases, how, version=version, tolerance=tolerance)
+    probed = probe(worker, cases, how)
     measured = f"{probed.runtime} {probed.version}".strip()
     parts: dict[tuple[str, bytes], Part | None] = {}
     untrue: dict[Fact, str] = {}
-    allowed = worker.tolerance if tolerance is None else tolerance
 
     def run(case: Case) -> Verdict:
-        return judge_whole(case, worker.run(case.model, case.inputs), allowed)
+        return how.judge(case, worker.run(case.model, case.inputs), worker.tolerance)
 
     def correct(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
         facts = dict.fromkeys(runtime.facts)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from reducelower.conformance.case import Case
+from reducelower.conformance.case import WHOLE, Case
 from reducelower.conformance.process import Answer
 from reducelower.model.numbers import Array
 
-__all__ = ["Verdict", "Word", "judge", "judge_whole"]
+__all__ = ["Verdict", "Word", "judge"]
 
 Word = Literal["right", "wrong", "refused"]
 
@@ -45,30 +43,18 @@ class Verdict:
 
 
 def judge(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
-    """Compare an answer with what the case expects.
+    """Compare an answer with what the case expects: the verdict on the first wrong output, or else on the first.
 
     The tolerance is a relative error that is allowed for every element type, unless the type's default is larger. It is
-    for runtimes that compute in a narrower type.
+    for runtimes that compute in a narrower type. For whole models, the error is relative to a tensor's largest value.
     """
-    return _judge(case, answer, partial(_allowed, tolerance=tolerance))
-
-
-def judge_whole(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
-    """Compare an answer with the outputs of a whole model; the allowed error is relative to a tensor's largest value.
-
-    8-bit integers may be off by one, since they are rounded from values with that error.
-    """
-    return _judge(case, answer, partial(_allowed_loosely, tolerance=tolerance))
-
-
-def _judge(case: Case, answer: Answer, allowed: Callable[[Array], Array]) -> Verdict:
-    """The verdict on the first wrong output, or else on the first output."""
     if answer.kind != "outputs":
         return Verdict("refused", answer.kind, tidy(answer.text))
     if len(answer.outputs) != len(case.expected):
         return Verdict("wrong", "outputs", f"{len(answer.outputs)} outputs, expected {len(case.expected)}")
     pairs = zip(answer.outputs, case.expected, strict=True)
-    verdicts = [_compare(actual, expected, allowed) for actual, expected in pairs]
+    allowed = _allowed_loosely if case.tag == WHOLE else _allowed
+    verdicts = [_compare(actual, expected, allowed(expected, tolerance)) for actual, expected in pairs]
     return next((verdict for verdict in verdicts if verdict.word == "wrong"), verdicts[0])
 
 
@@ -78,12 +64,12 @@ def tidy(text: str) -> str:
     return _TEMPORARY.sub("", _ADDRESS.sub("0x…", text))[:_LONGEST]
 
 
-def _compare(actual: Array, expected: Array, allowed: Callable[[Array], Array]) -> Verdict:
+def _compare(actual: Array, expected: Array, error: Array) -> Verdict:
     if actual.shape != expected.shape:
-        same = actual.size == expected.size and _close(actual.reshape(expected.shape), expected, allowed).all()
+        same = actual.size == expected.size and _close(actual.reshape(expected.shape), expected, error).all()
         values = "; the values are right" if same and expected.size else ""
         return Verdict("wrong", "shape", f"shape {_shape(actual)}, expected {_shape(expected)}{values}")
-    close = _close(actual, expected, allowed)
+    close = _close(actual, expected, error)
     if not close.all():
         finite = np.isfinite(expected) if expected.dtype.kind == "f" else np.ones(expected.shape, bool)
         broken = ~np.isfinite(actual) if actual.dtype.kind == "f" else np.zeros(actual.shape, bool)
@@ -94,14 +80,14 @@ def _compare(actual: Array, expected: Array, allowed: Callable[[Array], Array]) 
     return Verdict("right")
 
 
-def _close(actual: Array, expected: Array, allowed: Callable[[Array], Array]) -> Array:
-    """Where values differ at most by the error that is allowed for the expected ones."""
+def _close(actual: Array, expected: Array, error: Array) -> Array:
+    """Where values differ at most by an error; where that is zero, they have to be equal."""
     if actual.dtype.kind not in "fiub" or expected.dtype.kind not in "fiub":
         same_kind = actual.dtype.kind == expected.dtype.kind
         return np.asarray(actual == expected) if same_kind else np.zeros(expected.shape, bool)
     with np.errstate(all="ignore"):
-        error = allowed(expected)  # nothing but equality is asked for where it is zero: doubles round large integers
         distance = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
+        # Large integers may be equal only because doubles round them.
         near = (distance <= error) & np.greater(error, 0) & np.isfinite(expected)
         return np.asarray(near | (actual == expected) | (np.isnan(actual) & np.isnan(expected)))
 
@@ -117,6 +103,7 @@ def _allowed(expected: Array, tolerance: float) -> Array:
 
 def _allowed_loosely(expected: Array, tolerance: float) -> Array:
     if expected.dtype.kind != "f":
+        # Integers of 8 bits are rounded from values with that error.
         return np.array(1.0 if expected.dtype.kind in "iu" and expected.dtype.itemsize == 1 else 0.0)
     finite = np.abs(expected[np.isfinite(expected)].astype(np.float64))
     return np.array(max(tolerance, _LOOSE_TOLERANCE) * float(finite.max(initial=1e-9)))

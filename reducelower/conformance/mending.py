@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,14 +10,13 @@ from onnx import load_model_from_string
 
 from reducelower.api import legalize
 from reducelower.conformance.case import Case, CaseFeatures
-from reducelower.conformance.conditions import FEATURES, allows, common
 from reducelower.conformance.judging import Verdict
 from reducelower.conformance.process import Worker
 from reducelower.conformance.running import AS_USUAL, How, Probed, Result, probe
 from reducelower.errors import ConversionError
 from reducelower.options import Target
 from reducelower.plan import Site
-from reducelower.runtimes.facts import Fact, When
+from reducelower.runtimes.facts import Fact
 from reducelower.runtimes.runtime import Runtime
 
 __all__ = ["TOOL_REFUSED", "Change", "Converted", "Transform", "compare", "corrected", "fitting", "without_bad_forms"]
@@ -110,7 +110,6 @@ def compare(
     added.
     """
     known = {} if known is None else known
-    tolerance = probed.results[0].tolerance if probed.results else 0.0
     converted: dict[str, Converted] = {}
     refused: dict[str, Verdict] = {}
     for case in probed.cases:
@@ -121,7 +120,7 @@ def compare(
     known |= {(case.name, case.model): result for case, result in zip(probed.cases, probed.results, strict=True)}
     after = [replace(case, model=converted[case.name].model) for case in probed.cases if case.name in converted]
     if new := [case for case in after if (case.name, case.model) not in known]:
-        again = probe(worker, new, how, version=probed.version, tolerance=tolerance)
+        again = probe(worker, new, how)
         known |= {(case.name, case.model): result for case, result in zip(new, again.results, strict=True)}
     return [
         Change(case, result, known[case.name, converted[case.name].model], converted[case.name])
@@ -153,14 +152,11 @@ def corrected(
 
 
 def without_bad_forms(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
-    """The facts, excluding forms that are no better.
+    """The facts, excluding forms that are no better: that break a right node, or fail for more nodes than they repair.
 
-    A form that breaks right nodes, or fails for more nodes than it repairs, is excluded from the fact, or only for
-    nodes that one condition distinguishes from the repaired ones. A fact that causes a right node to be refused is
-    dropped.
+    A fact that causes a right node to be refused is dropped.
     """
-    outcomes: dict[tuple[Fact, str], tuple[list[CaseFeatures], list[CaseFeatures]]] = {}
-    breaking: set[tuple[Fact, str]] = set()
+    balance: Counter[tuple[Fact, str]] = Counter()
     dropped: set[Fact] = set()
     for change in changes:
         dropped.update(change.wrongly_refused_by(runtime.facts))
@@ -168,39 +164,14 @@ def without_bad_forms(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact
             fact = _reason(runtime, site, change.case.features)
             if fact is not None:
                 form = site.rule.removesuffix(f" for {runtime.name}").split("; ")[-1]
-                outcomes.setdefault((fact, form), ([], []))[change.after.word == "right"].append(change.case.features)
-                if change.before.word == "right" != change.after.word:
-                    breaking.add((fact, form))
-    better: dict[Fact, list[Fact]] = {fact: [fact] for fact in runtime.facts if fact not in dropped}
-    for (fact, form), (failing, right) in outcomes.items():
-        if failing and fact in better:
-            *narrow, general = better[fact]
-            when = _narrowed_when(fact, failing, right)
-            if when is None and len(failing) <= len(right) and (fact, form) not in breaking:
-                continue
-            if when is None:
-                better[fact] = [_without(each, form) for each in (*narrow, general)]
-            else:
-                narrowed = next((each for each in narrow if each.when == when), None)
-                others = [each for each in narrow if each is not narrowed]
-                better[fact] = [_without(narrowed or replace(fact, when=when), form), *others, general]
-    return tuple(fact for facts in better.values() for fact in facts)
+                breaks = change.before.word == "right" != change.after.word
+                balance[fact, form] += 1 if change.after.word == "right" else -len(changes) if breaks else -1
+    bad = {fact: frozenset(form for of, form in balance if of == fact and balance[of, form] < 0) for fact, _ in balance}
+    kept = (fact for fact in runtime.facts if fact not in dropped)
+    return tuple(replace(fact, not_by=fact.not_by | bad.get(fact, frozenset())) for fact in kept)
 
 
 def _reason(runtime: Runtime, site: Site, features: CaseFeatures) -> Fact | None:
     """The fact that a site was rewritten for, or one with the same text if axes are written differently now."""
     candidates = [fact for fact in runtime.facts if fact.sentence == site.because and fact.is_about(site.op_type)]
     return next((fact for fact in candidates if fact.when.matches(features)), candidates[0] if candidates else None)
-
-
-def _without(fact: Fact, form: str) -> Fact:
-    return replace(fact, not_by=fact.not_by | {form})
-
-
-def _narrowed_when(fact: Fact, failing: Sequence[CaseFeatures], right: Sequence[CaseFeatures]) -> When | None:
-    """The conditions of a fact, narrowed to the nodes for which a form fails, if one feature distinguishes them."""
-    for name in FEATURES if right else ():
-        allowed, others = common(failing, name), [getattr(features, name) for features in right]
-        if allowed is not None and not any(allows(allowed, value) for value in others):
-            return replace(fact.when, **{name: allowed})
-    return None

@@ -77,17 +77,20 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
     process group ends, including everything that the runtime started.
 
     Attributes:
-        version: the runtime's version, once it has started.
-        tolerance: what its adapter asks for, once it has started; see `judging.judge`.
+        version: the version that was given, or that of the runtime once it has started.
+        tolerance: the one that was given, or that of the adapter once it has started; see `judging.judge`.
     """
 
-    def __init__(self, subject: Subject, time_limit: float) -> None:
+    def __init__(
+        self, subject: Subject, time_limit: float, *, version: str | None = None, tolerance: float | None = None
+    ) -> None:
         self._subject = subject
         self._time_limit = time_limit
+        self._given = version, tolerance
         self._child: Child | None = None
         self.name = subject.name
-        self.version = ""
-        self.tolerance = 0.0
+        self.version = version or ""
+        self.tolerance = tolerance or 0.0
 
     def __exit__(self, *error: object) -> None:
         self._end()
@@ -110,8 +113,9 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         if "unusable" in answer:
             self._end()
             raise UnusableError(f"{self._subject.name} cannot be used: {answer['unusable']}")
-        self.version = str(answer["version"])
-        self.tolerance = float(answer["tolerance"])
+        version, tolerance = self._given
+        self.version = version or str(answer["version"])
+        self.tolerance = float(answer["tolerance"]) if tolerance is None else tolerance
 
     def run(self, model: bytes, inputs: Mapping[str, Array], time_limit: float | None = None) -> Answer:
         """Run one model, within `time_limit` seconds or else the time limit of the worker.

@@ -67,17 +67,8 @@ AS_USUAL = How()
 """Answers are judged, and nothing is kept."""
 
 
-def probe(
-    worker: Worker,
-    cases: Sequence[Case],
-    how: How = AS_USUAL,
-    *,
-    version: str | None = None,
-    tolerance: float | None = None,
-) -> Probed:
+def probe(worker: Worker, cases: Sequence[Case], how: How = AS_USUAL) -> Probed:
     """Run every case on a runtime.
-
-    `version` is for a runtime that does not report its own. For `tolerance` see `judge`; the default is the adapter's.
 
     Raises:
         UnusableError: the runtime cannot be run at all.
@@ -85,8 +76,7 @@ def probe(
         OSError: the file cannot be read or written.
     """
     worker.start()
-    version = version or worker.version
-    tolerance = worker.tolerance if tolerance is None else tolerance
+    version, tolerance = worker.version, worker.tolerance
     kept = [] if how.keep is None else _kept(how.keep)
     of_this = {
         (result.case, result.digest): result

@@ -6,8 +6,7 @@ import numpy as np
 from onnx import ModelProto
 
 from reducelower.conformance.bisection import Inside
-from reducelower.conformance.case import Case
-from reducelower.conformance.from_models import WHOLE
+from reducelower.conformance.case import WHOLE, Case
 from reducelower.conformance.whole_models import exporter_models
 from reducelower.files import read_model
 from reducelower.model.schemas import opset_of

@@ -1,13 +1,10 @@
-"""Try rules on cases: convert a model with them and verify the result, as for any conversion.
+"""Try rules that expand an operator, on every form of the node and every element type that they support.
 
-Rules that expand an operator are tried on every form of the node and every element type that they support. Rules for
-version boundaries are tried on onnx's own cases: each is converted to the near side, then across the boundary. Nodes
-without such a rule are converted by the schemas and the shipped rules.
+A model of the forms is converted with the rules, and the result is verified, as for any conversion.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,34 +12,29 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, ModelProto, compose, helper, numpy_helper
 
-from reducelower.api import convert_version, legalize
+from reducelower.api import legalize
 from reducelower.conformance.onnx_cases import cases_of
 from reducelower.conformance.reduce_cases import reduce_cases
 from reducelower.errors import ConversionError, RuleError
 from reducelower.model.numbers import FLOATS
-from reducelower.model.schemas import REDUCTIONS, element_type_name, opset_of, versions
-from reducelower.model.text import counted
+from reducelower.model.schemas import REDUCTIONS, element_type_name, opset_of
 from reducelower.options import Target
 from reducelower.rulebook import Rule, RuleBook
-from reducelower.rulebook.boundaries import Boundaries
 from reducelower.verification import verify
 
-__all__ = ["Trial", "try_boundaries", "try_expansion"]
+__all__ = ["Trial", "try_expansion"]
 
 _IR_VERSION = 10
 """An IR version that allows everything that a rule may write."""
 
-_NEAREST = {"absent": 0, "lacking": -1}
-"""By way, the index of the operator's version below which the rule applies."""
-
 
 @dataclass
 class Trial:
-    """The result of trying rules.
+    """The result of trying a rule.
 
     Attributes:
-        rule: the rule, or the operator of rules for a boundary.
-        tried: the element type, or the boundary.
+        rule: its name.
+        tried: the element type.
         outcome: a sentence for people.
         wrong: a sentence for each wrong result.
     """
@@ -156,66 +148,3 @@ def _together(forms: Sequence[ModelProto], rule: Rule) -> ModelProto:
         )
     newest = max(rule.opset, *map(opset_of, forms))
     return helper.make_model(combined, opset_imports=[helper.make_opsetid("", newest)], ir_version=_IR_VERSION)
-
-
-def try_boundaries(book: RuleBook, own: Boundaries, operator: str | None = None) -> Iterator[Trial]:
-    """Try the boundary rules of a book (`own`), of all operators or of one, at each of their boundaries."""
-    for op_type in own.operators if operator is None else (operator,):
-        known, occasions = versions(op_type), [rule.occasion for rule in own.rules(op_type)]
-        for way, boundary in sorted({(each.way, each.boundary(op_type)) for each in occasions}):
-            at = known[_NEAREST[way]] if way in _NEAREST and known else boundary
-            yield _across(book, op_type, at, down=way != "from")
-    for domain, rules in own.of_domains.items() if operator is None else ():
-        for op_type in rules.operators:
-            yield Trial(f"{book.name}/{domain}.{op_type}", "absent", _in_words(Counter(), 0))
-
-
-def _across(book: RuleBook, op_type: str, boundary: int, *, down: bool) -> Trial:
-    near, far = (boundary, boundary - 1) if down else (boundary - 1, boundary)
-    trial, counts = Trial(f"{book.name}/{op_type}", f"{near} to {far}"), Counter[str]()
-    for name, model, _ in cases_of(op_type):
-        # A case of a newer version is tried from there.
-        source = model if down and opset_of(model) > near else _by_shipped_rules(model, near)
-        if source is None:
-            continue  # the near side cannot express it
-        result, wrong = _converted(book, source, far)
-        counts[result] += 1
-        trial.wrong += [f"{name}, from opset {opset_of(source)} to {far}: {wrong}"] if result == "wrong" else []
-    trial.outcome = _in_words(counts, len(trial.wrong))
-    return trial
-
-
-def _converted(book: RuleBook, source: ModelProto, goal: int) -> tuple[str, str]:
-    """The result of a conversion, compared with one by the shipped rules alone, and what is wrong."""
-    expected = _by_shipped_rules(source, goal)
-    try:
-        outcome = legalize(source, Target(goal), rules=book)
-    except ConversionError as error:
-        return ("refused", "") if expected is None else ("wrong", f"refused, {error}")
-    except RuleError as error:
-        return "wrong", error.reason
-    if not any(book.name in site.rule for site in outcome.plan.sites) and outcome.model == expected:
-        return "passed by", ""
-    verification = verify(source, outcome.model, plan=outcome.plan)
-    return {"equivalent": "taken", "different": "wrong"}.get(verification.verdict, "not shown"), verification.why
-
-
-def _in_words(counts: Counter[str], wrong: int) -> str:
-    taken, others = counts["taken"], counts["passed by"]
-    if wrong:
-        text = f"wrong in {wrong} of {counted(taken + others + wrong, 'conversion')}"
-    elif taken:
-        text = f"right in {counted(taken, 'conversion')} by a rule, {others} others"
-    elif others:
-        text = f"not tried: no case of onnx took a rule, {others} others"
-    else:
-        text = "not tried: onnx has no case of it"
-    return f"{text}, {counts['refused']} refused" if counts["refused"] else text
-
-
-def _by_shipped_rules(source: ModelProto, goal: int) -> ModelProto | None:
-    """The result of a conversion by the shipped rules; None if they refuse it."""
-    try:
-        return convert_version(source, goal)
-    except ConversionError:
-        return None

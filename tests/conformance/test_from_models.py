@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
-from reducelower.conformance.case import Case
+from reducelower.conformance.case import WHOLE, Case
 from reducelower.conformance.from_models import facts_from_models
-from reducelower.conformance.judging import judge_whole
+from reducelower.conformance.judging import judge
 from reducelower.conformance.process import Answer, Worker
 from reducelower.conformance.whole_models import exporter_models
 from reducelower.pipeline.model_cases import case_of, exporter_cases, inside, read_case
@@ -73,15 +73,15 @@ def test_what_is_found_of_a_model_that_fails(claim: str) -> None:
     ],
 )
 def test_values_may_be_off_by_a_part_of_the_largest(wanted: Any, got: Any, word: str) -> None:
-    case = Case("m", "whole model", 17, b"", {}, (np.array(wanted, np.float32),))
-    assert judge_whole(case, Answer("outputs", (np.array(got, np.float32),))).word == word
+    case = Case("m", "whole model", 17, b"", {}, (np.array(wanted, np.float32),), WHOLE)
+    assert judge(case, Answer("outputs", (np.array(got, np.float32),))).word == word
 
 
 @pytest.mark.parametrize(("kind", "word"), [(np.int8, "right"), (np.uint8, "right"), (np.int64, "wrong")])
 def test_only_integers_of_eight_bits_may_be_off_by_one(kind: type, word: str) -> None:
-    case = Case("m", "whole model", 17, b"", {}, (np.array([3, 4], kind),))
-    assert judge_whole(case, Answer("outputs", (np.array([3, 5], kind),))).word == word
-    assert judge_whole(case, Answer("outputs", (np.array([3, 6], kind),))).word == "wrong"
+    case = Case("m", "whole model", 17, b"", {}, (np.array([3, 4], kind),), WHOLE)
+    assert judge(case, Answer("outputs", (np.array([3, 5], kind),))).word == word
+    assert judge(case, Answer("outputs", (np.array([3, 6], kind),))).word == "wrong"
 
 
 def test_the_models_of_exporters_give_what_the_specification_says() -> None:

@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from reducelower import ConversionError, Target, check, legalize, load_runtime
-from reducelower.conformance.judging import Verdict, judge_whole
+from reducelower.conformance.judging import Verdict, judge
 from reducelower.conformance.process import Answer
 from reducelower.pipeline.model_cases import exporter_cases
 from reducelower.verification.running.runtimes import runtime_named
@@ -33,4 +33,4 @@ def test_they_give_the_same_and_nothing_known_speaks_against_them(target: str) -
         made = legalize(source, runtime).model
         assert check(made, target=runtime).changes_nothing, case.name
         given = runtime_named("onnxruntime").load(Source.of(made)).run(case.inputs)
-        assert judge_whole(case, Answer("outputs", tuple(map(np.asarray, given)))) == Verdict("right"), case.name
+        assert judge(case, Answer("outputs", tuple(map(np.asarray, given)))) == Verdict("right"), case.name

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import reducelower
-from reducelower.conformance.case import Case
-from reducelower.conformance.from_models import WHOLE
-from reducelower.conformance.judging import judge_whole
+from reducelower.conformance.case import WHOLE, Case
+from reducelower.conformance.judging import judge as judge_answer
 from reducelower.conformance.process import Subject, Worker
 from reducelower.errors import ConversionError
 from reducelower.model.document import Document
@@ -36,7 +35,7 @@ SECONDS = 60.0
 def judge(worker: Worker, model: bytes, source: Source, expected: list[Any]) -> tuple[str, str]:
     """Right, wrong or refused, with the runtime's message."""
     case = Case(source.name, WHOLE, 0, model, source.feeds, tuple(expected), WHOLE)
-    verdict = judge_whole(case, worker.run(model, source.feeds))
+    verdict = judge_answer(case, worker.run(model, source.feeds))
     return verdict.word, verdict.detail
 
 
