@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
 
-from reducelower.model.graph import inner_path, may_hold_graphs, subgraphs
+from reducelower.model.graph import inner_path, may_hold_graphs, node_label, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.regions.align import start
 from reducelower.verification.regions.numbering import COMMUTATIVE, Table, attributes, is_constant, read_by
@@ -83,7 +83,7 @@ class Side:
 
     def label(self, at: int) -> str:
         """The name of a node, or its operator and position if it has none."""
-        return self.nodes[at].name or f"{self.nodes[at].op_type}#{at}"
+        return node_label(self.nodes[at], at)
 
 
 class Matched:

@@ -1,16 +1,21 @@
-"""Merge two plans, carried out one after the other, into one."""
+"""Say of the user's model what a later pass says of the model that it got, and merge the plans of both passes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from onnx import ModelProto, NodeProto
 
-from reducelower.model.graph import bodies
+from reducelower.errors import Refusal
+from reducelower.model.graph import inner_path, node_label, subgraphs
 from reducelower.plan import Plan, Site
 
-__all__ = ["composed"]
+__all__ = ["Origins", "composed", "in_terms_of_source"]
+
+_Place: TypeAlias = tuple[str, int]
+"""The graph path and the position of a node."""
 
 
 def composed(first: Plan, second: Plan, source: ModelProto, between: ModelProto, end: ModelProto) -> Plan:
@@ -19,13 +24,18 @@ def composed(first: Plan, second: Plan, source: ModelProto, between: ModelProto,
     What the second plan changes within nodes that the first wrote belongs to the first plan's site. What it raises
     from several nodes stands for every source node that these come from.
     """
-    start, middle, last = ({path: body.node for path, body in bodies(model)} for model in (source, between, end))
-    sites: list[Site] = []
-    for path in dict.fromkeys(site.graph for site in (*first.sites, *second.sites)):
-        sites_here, further_here = ([site for site in plan.sites if site.graph == path] for plan in (first, second))
-        if path in start and path in middle and path in last:
-            sites_here = list(_of_both(sites_here, further_here, start[path], middle[path], last[path]))
-        sites += sorted(sites_here, key=lambda site: site.index)
+    origins = Origins(source, between, first.sites)
+    ends: dict[_Place, Sequence[int]] = {place: [at] for (_, at), place in Origins(between, end).kept.items()}
+    ends |= {(site.graph, site.index): _written(site) for site in second.sites if not site.raised_from}
+    merged = {(site.graph, place) for site in second.sites for place in site.raised_from}
+    sites = [
+        _moved(site, [at for place in places for at in ends.get(place, ())])
+        for site in first.sites
+        if merged.isdisjoint(places := origins.written_by(site))
+    ]
+    sites += filter(None, map(origins.site, second.sites))
+    graphs = {path: number for number, path in enumerate(dict.fromkeys(site.graph for site in sites))}
+    sites.sort(key=lambda site: (graphs[site.graph], site.index))
     covered = [sum(len(site.raised_from) or 1 for site in each) for each in (first.sites, sites)]
     return replace(
         first,
@@ -39,47 +49,91 @@ def composed(first: Plan, second: Plan, source: ModelProto, between: ModelProto,
     )
 
 
-def _of_both(
-    own: Sequence[Site],
-    further: Sequence[Site],
-    start: Sequence[NodeProto],
-    middle: Sequence[NodeProto],
-    last: Sequence[NodeProto],
-) -> Iterable[Site]:
-    """The sites of one graph."""
-    start_places, last_places = _places(start), _places(last)
-    inside = {place: site for site in own for place in range(site.first, site.first + site.count)}
+def in_terms_of_source(plan: Plan, source: ModelProto, changed: ModelProto, inner: Collection[str]) -> Plan:
+    """The plan of a changed model in terms of the original one.
 
-    def origins_of(place: int) -> tuple[int, ...]:
-        """The positions in the source that a node of the middle model comes from."""
-        if place in inside:
-            return inside[place].raised_from or (inside[place].index,)
-        return tuple({start_places[name] for name in middle[place].output if name in start_places})
-
-    changed = {site.index: site for site in further if not site.raised_from}
-    merged = {place for site in further for place in site.raised_from}
-    for site in own:
-        written = range(site.first, site.first + site.count)
-        if merged.isdisjoint(written):
-            nodes = [
-                range(changed[place].first, changed[place].first + changed[place].count)
-                if place in changed
-                else [last_places[name] for name in middle[place].output if name in last_places]
-                for place in written
-            ]
-            new_places = [place for each in nodes for place in each]
-            yield (
-                replace(site, first=min(new_places), count=max(new_places) - min(new_places) + 1)
-                if new_places
-                else site
-            )
-    for site in further:
-        if site.raised_from:
-            positions = sorted({origin for place in site.raised_from for origin in origins_of(place)})
-            yield replace(site, index=max(origins_of(site.index)), raised_from=tuple(positions))
-        elif site.index not in inside and (source_places := origins_of(site.index)):
-            yield replace(site, index=max(source_places))
+    Nodes that compute or read inner values are no sites, since only together they are equivalent to the original.
+    """
+    origins = Origins(source, changed, inner=inner)
+    sites = tuple(filter(None, map(origins.site, plan.sites)))
+    refusals = tuple(map(origins.refusal, plan.refusals))
+    return replace(plan, sites=sites, refusals=refusals, carried=len(origins.kept) - len(sites))
 
 
-def _places(nodes: Sequence[NodeProto]) -> Mapping[str, int]:
-    return {name: place for place, node in enumerate(nodes) for name in node.output if name}
+class Origins:
+    """Where the nodes come from of a model that a pass made of another.
+
+    Attributes:
+        kept: where each node stood that computes the same values by the same operator, by where it stands now.
+    """
+
+    def __init__(
+        self, source: ModelProto, made: ModelProto, sites: Iterable[Site] = (), inner: Collection[str] = ()
+    ) -> None:
+        """Match both models; `sites` are those of the pass. No node that computes or reads an inner value is kept."""
+        before, after, hidden = [*_nodes(source)], [*_nodes(made)], frozenset(inner)
+        comparable = (each for each in before if hidden.isdisjoint((*each[2].input, *each[2].output)))
+        kinds = {kind: place for kind, place, _ in comparable}
+        self.kept = {place: kinds[kind] for kind, place, _ in after if kind in kinds}
+        self._labels = {place: node_label(node, place[1]) for _, place, node in before}
+        self._labelled = {(place[0], node_label(node, place[1])): place for _, place, node in after}
+        paths = {kind[0]: path for kind, (path, _), _ in after}
+        self._paths = {path: paths[kind[0]] for kind, (path, _), _ in before if kind[0] in paths}
+        self._written = {place: site for site in sites for place in self.written_by(site)}
+
+    def written_by(self, site: Site) -> Sequence[_Place]:
+        """The nodes that a site of the pass wrote."""
+        path = self._paths.get(site.graph)
+        return [] if path is None else [(path, at) for at in _written(site)]
+
+    def site(self, later: Site) -> Site | None:
+        """A site of the made model as one of the source; None if it belongs to the site that wrote the node."""
+        place = later.graph, later.index
+        origins = self._origins(place) if later.raised_from or place not in self._written else ()
+        if not origins:
+            return None
+        raised = {index for at in later.raised_from for _, index in self._origins((later.graph, at))}
+        graph, index = max(origins)
+        label = self._labels[graph, index]
+        return replace(later, graph=graph, node=label, index=index, raised_from=tuple(sorted(raised)))
+
+    def refusal(self, later: Refusal) -> Refusal:
+        """A refusal of a node of the made model as one of the source node that it comes from."""
+        place = self._labelled.get((later.graph, later.node), ("", 0))
+        if site := self._written.get(place):
+            reason = f"it becomes {later.operator}, and {later.reason}"
+            return replace(later, graph=site.graph, node=site.node, operator=site.op_type, reason=reason)
+        origin = self.kept.get(place)
+        return later if origin is None else replace(later, graph=origin[0], node=self._labels[origin])
+
+    def _origins(self, place: _Place) -> Sequence[_Place]:
+        """The source nodes that a node comes from."""
+        site = self._written.get(place)
+        if site is not None:
+            return [(site.graph, index) for index in site.raised_from or (site.index,)]
+        return [self.kept[place]] if place in self.kept else []
+
+
+def _nodes(model: ModelProto) -> Iterator[tuple[tuple[Hashable, ...], _Place, NodeProto]]:
+    """The nodes of all graphs: the graph and what the node computes, where it stands, and the node itself.
+
+    A graph is told by what the node around it computes, since there may be a position in its path.
+    """
+    pending: list[tuple[Hashable, str, Sequence[NodeProto]]] = [((), "graph", model.graph.node)]
+    while pending:
+        key, path, nodes = pending.pop()
+        for at, node in enumerate(nodes):
+            kind = key, node.op_type, *node.output
+            yield kind, (path, at), node
+            for _, attribute, graph in subgraphs(node):
+                pending.append(((kind, attribute), inner_path(path, node, at, attribute), graph.node))
+
+
+def _written(site: Site) -> range:
+    """The positions of the nodes that a site wrote."""
+    return range(site.first, site.first + site.count)
+
+
+def _moved(site: Site, places: Sequence[int]) -> Site:
+    """A site whose nodes stand in other places now."""
+    return replace(site, first=min(places), count=max(places) - min(places) + 1) if places else site

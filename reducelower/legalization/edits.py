@@ -12,7 +12,7 @@ from onnx import ModelProto
 
 from reducelower.errors import Refusal
 from reducelower.legalization.quantized_pairs import QUANTIZED
-from reducelower.model.graph import subgraphs, walk
+from reducelower.model.graph import node_label, subgraphs, walk
 from reducelower.model.nodelist import Replacement, nodes_of
 from reducelower.model.rewrites import Applied, Entry
 from reducelower.model.text import counted
@@ -81,7 +81,7 @@ class Edit:
         scope = self.scope
         nodes = scope.node_list
         originals = scope.holder.node
-        names = {at: originals[at].name or f"{originals[at].op_type}#{at}" for at in self.sites if report}
+        names = {at: node_label(originals[at], at) for at in self.sites if report}
         for index in sorted(self.types):
             state(scope.edited, self.types[index])
         if scope.added_nodes:

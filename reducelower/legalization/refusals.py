@@ -7,22 +7,21 @@ pass changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto
 
 from reducelower.errors import ConversionError, Refusal, RuleError, UnreadableModelError
 from reducelower.files.inline import WORTH_LIFTING, InlineWeights, lift, splice
-from reducelower.legalization.composed import composed
+from reducelower.legalization.composed import Origins, composed
 from reducelower.legalization.whole.attempts import attempt
 from reducelower.model.document import Document
-from reducelower.model.graph import bodies
 from reducelower.model.validate import find_defect
 from reducelower.options import Settings, Target
-from reducelower.plan import Plan, Site
+from reducelower.plan import Plan
 
 __all__ = ["explain_failures", "fits", "legal", "name_oldest_fitting", "oldest_fitting"]
 
@@ -81,25 +80,14 @@ def _until_settled(source: Document, target: Target, settings: Settings, *, repo
         if further.refusals and not report:
             return _until_settled(source, target, settings, report=True)  # sites say which node it replaced
         if further.refusals:
-            places = dict(bodies(made.message))
-            refusals = (_of_source(each, plan.sites, places[each.graph].node) for each in further.refusals)
-            return made, replace(plan, sites=(), refusals=tuple(dict.fromkeys(refusals)))
+            origins = Origins(source.message, made.message, plan.sites)
+            return made, replace(plan, sites=(), refusals=tuple(dict.fromkeys(map(origins.refusal, further.refusals))))
         if result.message == made.message:
             break
         both = composed(plan, further, source.message, made.message, result.message)
         plan = _without_mended(both, plan, further)
         made = result
     return made, plan
-
-
-def _of_source(refusal: Refusal, sites: Sequence[Site], nodes: Sequence[NodeProto]) -> Refusal:
-    """A refusal of a replacement, as a refusal of the source node that it replaced."""
-    labels = [node.name or f"{node.op_type}#{place}" for place, node in enumerate(nodes)]
-    for site in sites:
-        if site.graph == refusal.graph and refusal.node in labels[site.first : site.first + site.count]:
-            reason = f"it becomes {refusal.operator}, and {refusal.reason}"
-            return replace(refusal, node=site.node, operator=site.op_type, reason=reason)
-    return refusal
 
 
 def _without_mended(plan: Plan, first: Plan, second: Plan) -> Plan:

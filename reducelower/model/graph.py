@@ -19,6 +19,7 @@ __all__ = [
     "inner_path",
     "kind_may_hold_graphs",
     "may_hold_graphs",
+    "node_label",
     "nodes_needed",
     "read_by",
     "read_from_outside",
@@ -102,7 +103,12 @@ def function_path(function: FunctionProto) -> str:
 
 def inner_path(path: str, node: NodeProto, index: int, attribute: str) -> str:
     """The path of a subgraph, such as ``graph/If_3.then_branch``, with the node's position if it has no name."""
-    return f"{path}/{node.name or f'{node.op_type}#{index}'}.{attribute}"
+    return f"{path}/{node_label(node, index)}.{attribute}"
+
+
+def node_label(node: NodeProto, index: int) -> str:
+    """What users see of a node: its name, or ``ReduceSum#4`` (operator and position) if it has none."""
+    return node.name or f"{node.op_type}#{index}"
 
 
 def read_by(node: NodeProto) -> Iterator[str]:

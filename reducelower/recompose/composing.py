@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from reducelower.model.graph import node_label
 from reducelower.recompose.composites import TooOldError, replacement
 from reducelower.recompose.expressions import PASSING_ON, Form
 from reducelower.recompose.operands import NotItError, WrongVectorError
@@ -43,7 +44,7 @@ def compose(
 
     def left(place: Place, why: str, *, by_opset: bool = False) -> Left:
         node = graph.nodes[place.last]
-        return Left(place.form.op_type, node.name or f"{node.op_type}#{place.last}", scope.path, why, by_opset)
+        return Left(place.form.op_type, node_label(node, place.last), scope.path, why, by_opset)
 
     by_end: dict[str, list[Form]] = {}
     for form in forms:

@@ -13,8 +13,9 @@ from typing import TypeAlias
 from onnx import TensorShapeProto
 
 from reducelower.legalization.checking import new_objection, objects_to_stated
+from reducelower.legalization.composed import in_terms_of_source
 from reducelower.legalization.run import fits_already, run
-from reducelower.legalization.whole import Attempt, Changed, in_terms_of_source
+from reducelower.legalization.whole import Attempt, Changed
 from reducelower.legalization.whole.dead_branches import without_dead_branches
 from reducelower.legalization.whole.features import inlined
 from reducelower.legalization.whole.narrow_integers import without_narrow_integers

@@ -61,16 +61,13 @@ def without_sequences(tried: Attempt, settings: Settings) -> Changed | None:
         return None
     made = deepcopy(source.message)
     sentence = f"sequences, which came with opset {_SINCE}, are taken apart into the tensors that they are made of"
-    inner = replace_by_tensors(made)
-    return Changed(Document(made), (sentence,), inner=inner)
+    replace_by_tensors(made)
+    return Changed(Document(made), (sentence,))
 
 
-def replace_by_tensors(model: ModelProto) -> frozenset[str]:
-    """Let consumers of known sequences read the tensors instead, in place; return the names of these sequences.
-
-    Producers that become unused are removed.
-    """
-    return _SequenceRemover(model).run()
+def replace_by_tensors(model: ModelProto) -> None:
+    """Let consumers of known sequences read the tensors instead, in place; remove producers that become unused."""
+    _SequenceRemover(model).run()
 
 
 class _SequenceRemover:
@@ -82,7 +79,7 @@ class _SequenceRemover:
         self._known: dict[tuple[GraphScope, str], _Sequence] = {}
         self._nodes: list[NodeProto] = []
 
-    def run(self) -> frozenset[str]:
+    def run(self) -> None:
         for scope in (edit.scope for edit in self._edits):
             for node in scope.holder.node:
                 is_maker = node.op_type in _MAKERS and node.domain in DEFAULT_DOMAINS
@@ -97,7 +94,6 @@ class _SequenceRemover:
         remove_unused(self._edits)
         splice(self._edits, report=False)
         self._ground.clear_caches()
-        return frozenset(name for _, name in self._known)
 
     def _content(self, scope: GraphScope, name: str) -> _Sequence | None:
         """The known sequence of that name; None if there is none."""
