@@ -81,7 +81,7 @@ def _expanded(book: RuleBook, rule: Rule, element_type: int, forms: Sequence[Mod
     if not run_sites:
         trial.outcome = f"not tried: {sites[0].reason if sites else 'nothing is left of it'}"
         return trial
-    trial.wrong = [f"{site.signature}: {site.reason}" for site in sites if not site.ok]
+    trial.wrong = [f"{site.place}: {site.reason}" for site in sites if not site.ok]
     sets = f"{len(run_sites)} forms on {sum(site.cases for site in run_sites)} sets of values"
     not_run = f", {len(sites) - len(run_sites)} not run" if len(run_sites) < len(sites) else ""
     result = "right" if any(site.max_ulp or site.status != "equal" for site in run_sites) else "exact"

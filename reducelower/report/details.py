@@ -114,9 +114,9 @@ def describe_difference(
             groups.setdefault((rules.get(place, ""), id(of_places.get(place))), []).append(place)
         for (rule, _), places in groups.items():
             finding = of_places.get(places[0])
-            summary = "; ".join(change.details) or (finding.signature if finding is not None else "")
+            summary = "; ".join(change.details)
             add(change.title or "Output", f"by {rule}" if rule else change.kind, summary, places, sides, finding)
     shown = {id(change.finding) for change in changes}
     for finding in (finding for finding in findings if id(finding) not in shown and finding.nodes):
-        add(finding.op_type, f"by {finding.rule}", finding.signature, finding.nodes, None, finding)
+        add(finding.op_type, f"by {finding.rule}", "", finding.nodes, None, finding)
     return Details(tuple(changes), found.operators, sizes)

@@ -88,7 +88,6 @@ class SiteVerification:
     Attributes:
         op_type: operator type of the source node.
         rule: what rewrote it.
-        signature: what the sites of this check have in common, for a reader: operator, types, ranks, attributes.
         nodes: graph path and node name of every site that shares this check, in graph order.
         status: ``equal``; ``improved`` where the source overflows or is imprecise and the replacement is right;
             ``overflow`` where both lose digits or overflow, or where the order of a sum decides whether it
@@ -103,7 +102,7 @@ class SiteVerification:
         max_absolute, max_relative: largest errors over the same values.
         example_inputs: the inputs that show the difference, as text; empty when equal.
         notes: what else a reader should know.
-        holds: of a region that loses range, the magnitudes between which it does not.
+        bound: of a region that loses range, the largest magnitude of inputs that loses nothing; 0 if it is not known.
         is_chosen: whether the form loses range because the caller, or the operator's own definition, has it so, as the
             specification's bodies do.
         limit: what counts as equal, in words; empty where nothing but the same bits was seen.
@@ -112,7 +111,6 @@ class SiteVerification:
 
     op_type: str
     rule: str
-    signature: str
     nodes: tuple[tuple[str, str], ...]
     status: SiteStatus = "equal"
     reason: str = ""
@@ -124,7 +122,7 @@ class SiteVerification:
     max_relative: float = 0.0
     example_inputs: str = ""
     notes: tuple[str, ...] = ()
-    holds: str = ""
+    bound: float = 0.0
     is_chosen: bool = False
     limit: str = ""
     is_proved: bool = False
@@ -161,7 +159,7 @@ class SiteVerification:
     @property
     def loss(self) -> str:
         """Where it loses range, as a sentence without a full stop."""
-        holds = f"equal for magnitudes {self.holds}" if self.holds else "equal for ordinary values"
+        holds = f"equal for magnitudes up to {self.bound:.3g}" if self.bound else "equal for ordinary values"
         chosen = ", as the specification's body is (--rules stable is not)" if self.is_chosen else ""
         return f"{self.place}: {holds}; infinite, NaN or zero beyond{chosen}"
 

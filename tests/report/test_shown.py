@@ -64,7 +64,7 @@ def shown(site: SiteVerification) -> Any:
 
 def test_a_distance_stands_beside_the_limit_that_it_is_within() -> None:
     limit = "64 ULP or 1e-05 of the value"
-    text = shown(SiteVerification("Exp", "rule", "Exp", (("graph", "e"),), max_ulp=6644, limit=limit)).text_content()
+    text = shown(SiteVerification("Exp", "rule", (("graph", "e"),), max_ulp=6644, limit=limit)).text_content()
     assert "6,644" in text
     assert limit in text
 
@@ -111,9 +111,7 @@ def test_a_batch_can_be_sorted_filtered_and_grouped_by_outcome(tmp_path: Path, m
 
 
 def test_a_right_rewrite_is_no_alarm() -> None:
-    site = SiteVerification(
-        "LayerNormalization", "rule", "s", (("graph", "n"),), "overflow", "both", example_inputs="x"
-    )
+    site = SiteVerification("LayerNormalization", "rule", (("graph", "n"),), "overflow", "both", example_inputs="x")
     page = shown(site)
     (chip,) = page.xpath("//details[contains(@class, 'rewrite')]//span[contains(@class, 'chip')]")
     assert (chip.text, chip.get("class")) == ("as exact", "chip good")

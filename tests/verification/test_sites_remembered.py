@@ -105,13 +105,6 @@ def test_what_was_assumed_of_the_inputs_of_another_model_is_not_told() -> None:
     assert not [text for text in noted("row") if "'place'" in text]
 
 
-def test_attributes_are_told_in_the_order_in_which_they_stand() -> None:
-    orders = ("axes = [1], keepdims = 1", "keepdims = 1, axes = [1]")
-    told = [to_input(said=attributes).finding().signature for attributes in orders]
-    assert told[0].index("axes=") < told[0].index("keepdims=")
-    assert told[1].index("keepdims=") < told[1].index("axes=")
-
-
 def test_a_fault_is_found_beside_what_is_remembered() -> None:
     right = "y = ReduceSum <axes = [1]> (x)"
     assert rewrite(right, right, opsets=(12, 12)).finding().ok

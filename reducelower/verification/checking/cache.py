@@ -14,7 +14,7 @@ import platform
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
@@ -33,7 +33,7 @@ _held: dict[object, Tally] = {}
 _MOST = 10_000  # files of about 1 kB
 _KEPT = 0.75  # share of these that stays, the last used ones, if there are more
 _NAMED = re.compile(r"[0-9a-f]{64}\.json$")
-_FAULTS = (OSError, ValueError, TypeError, AttributeError)
+_FAULTS = (OSError, ValueError, TypeError)
 """What reading a damaged file may raise."""
 
 
@@ -83,23 +83,21 @@ class Cache:
             if found.status not in HOLDING or found.cases < 1:
                 return None
             os.utime(path)
-            notes, limits = dict.fromkeys(found.notes), dict.fromkeys(found.limits)
-            return _remember(key, replace(found, example=tuple(found.example), notes=notes, limits=limits))
+            return _remember(key, found)
         except _FAULTS:
             return None
 
     def put(self, key: object, found: Tally) -> None:
         """Keep what held, if possible."""
-        bare = _remember(key, replace(found, kept=[], lost=[]))
+        _remember(key, found)
         if self._folder is None:
             return
-        told = asdict(bare) | {"notes": list(found.notes), "limits": list(found.limits)}
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not _is_own(self._folder):
                 return
             self._prune()
-            write_whole(self._path(key), json.dumps(told))
+            write_whole(self._path(key), json.dumps(asdict(found)))
 
     def _path(self, key: object) -> Path:
         assert self._folder is not None

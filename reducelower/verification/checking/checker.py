@@ -26,7 +26,7 @@ from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.reference_gaps import float_types, no_evidence, wrong_in_reference
 
-__all__ = ["Checker", "check", "is_plain"]
+__all__ = ["Checker", "is_plain"]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,9 @@ class Checker:
         found = None if conditions is None else self.cache.get(conditions)
         if found is None:
             self.clock.check()
-            found = check(pair, self.tolerances, sets, self.clock)
+            models = small_models(pair)
+            run = partial(run_both, pair, models, sets=sets, tolerances=self.tolerances, clock=self.clock)
+            found = _tried(pair, sets, run, models)
             if conditions is not None and found.status in HOLDING:
                 self.cache.put(conditions, found)
         return found
@@ -121,25 +123,42 @@ def _sizes(pair: Pair) -> list[Dims | None]:
     return [item.dims for item in pair.inputs]
 
 
-def check(pair: Pair, tolerances: Mapping[str, Tolerance] | None, sets: Sets, clock: Clock | None = None) -> Tally:
-    """Verify one rewrite or region by itself; raise an OutOfTimeError if the clock is over before that is done.
+_Runner = Callable[[tuple[str, str]], Tally]
+"""Runs the two sides of a region, each in a runtime."""
 
-    Args:
-        pair: both sides.
-        tolerances: by ONNX element type, for operators other than Reduce.
-        sets: the sets of inputs.
-        clock: the time left.
+# Where both sides run, best first. The reference evaluator takes element types that onnxruntime does not.
+_NATIVE, _REFERENCE = "onnxruntime", "reference"
+_WORST = ("different", "loses range")
+
+
+def _tried(pair: Pair, sets: Sets, run: _Runner, models: tuple[ModelProto, ModelProto]) -> Tally:
+    """What came of both sides in the first runtime that takes them; not run if that says nothing."""
+    found = Tally()
+    for name in (_NATIVE, _REFERENCE):
+        refused = found.refused
+        found = run((name, name))
+        found.refused = refused + found.refused
+        if found.cases or found.status == "different":
+            break
+    if len(pair.replacement) > 1:
+        found = _by_node(run, models, found)
+    doubt = no_evidence([(found.runtime, side) for side in models]) if found.status in _WORST else ""
+    if doubt or (not found.cases and found.status != "different"):
+        doubt = doubt or next(iter(found.refused), "there was nothing to run it on")
+    elif found.status == "equal" and not found.values and not _gives_nothing(pair, models):
+        doubt = "it ran on inputs of which nothing is left"
+    elif found.status == "equal" and (table := _unread(pair, sets)):
+        doubt = f"the table {table!r} has other values, of which it was not seen that all were taken"
+    return Tally("not run", doubt, runtime=found.runtime) if doubt else found
+
+
+def _gives_nothing(pair: Pair, models: tuple[ModelProto, ModelProto]) -> bool:
+    """Whether both sides give no elements at the declared sizes, so that there is nothing to compare.
+
+    If all sizes are declared, one side is enough: both ran, and gave results of the same shape.
     """
-    tally = _check(pair, partial(run_both, pair, sets=sets, tolerances=tolerances, clock=clock or Clock(None)))
-    if not tally.cases and tally.status != "different":
-        reason = tally.refused[0] if tally.refused else "there was nothing to run it on"
-        return Tally("not run", reason, runtime=tally.runtime)
-    if tally.status == "equal" and not tally.values and not _gives_nothing(pair):
-        return Tally("not run", "it ran on inputs of which nothing is left", runtime=tally.runtime)
-    if tally.status == "equal" and (table := _unread(pair, sets)):
-        reason = f"the table {table!r} has other values, of which it was not seen that all were taken"
-        return replace(tally, status="not run", reason=reason)
-    return tally
+    are_known = all(item.dims is not None and all(isinstance(dim, int) for dim in item.dims) for item in pair.inputs)
+    return (any if are_known else all)(has_empty_results(side, pair.inputs) for side in models)
 
 
 def _unread(pair: Pair, sets: Sets) -> str:
@@ -151,45 +170,7 @@ def _unread(pair: Pair, sets: Sets) -> str:
     return ""
 
 
-def _gives_nothing(pair: Pair) -> bool:
-    """Whether both sides give no elements at the declared sizes, so that there is nothing to compare.
-
-    If all sizes are declared, one side is enough: both ran, and gave results of the same shape.
-    """
-    are_known = all(
-        isinstance(dim, int) for item in pair.inputs for dim in (item.dims or (None,) * (item.dims is None))
-    )
-    enough = any if are_known else all
-    return enough(has_empty_results(side, pair.inputs) for side in small_models(pair))
-
-
-# Where both sides run, best first. The reference evaluator takes element types that onnxruntime does not.
-_NATIVE, _REFERENCE = "onnxruntime", "reference"
-_WORST = ("different", "loses range")
-
-
-_Runner = Callable[[tuple[ModelProto, ModelProto], tuple[str, str]], Tally]
-"""Runs the two sides of a region, each in a runtime."""
-
-
-def _check(pair: Pair, run: _Runner) -> Tally:
-    models = before, after = small_models(pair)
-    if not after.graph.output:
-        return Tally("different", f"the replacement computes none of {list(pair.outputs)}")
-    found = Tally()
-    for name in (_NATIVE, _REFERENCE):
-        refused = found.refused
-        found = run(models, (name, name))
-        found.refused = refused + found.refused
-        if found.cases or found.status == "different":
-            break
-    if len(pair.replacement) > 1:
-        found = _by_node(run, before, after, found)
-    doubt = no_evidence([(found.runtime, side) for side in models])
-    return Tally(runtime=found.runtime, refused=[doubt]) if doubt and found.status in _WORST else found
-
-
-def _by_node(run: _Runner, before: ModelProto, after: ModelProto, found: Tally) -> Tally:
+def _by_node(run: _Runner, models: tuple[ModelProto, ModelProto], found: Tally) -> Tally:
     """Run a replacement of float16 in the evaluator too, which rounds each result, and return that if it differs.
 
     onnxruntime has few kernels for float16 on the CPU. It runs chains of other operators in float, and removes casts to
@@ -198,9 +179,8 @@ def _by_node(run: _Runner, before: ModelProto, after: ModelProto, found: Tally) 
     """
     if not found.cases or found.status in _WORST:
         return found
-    if TensorProto.FLOAT16 not in float_types(after) or any(map(wrong_in_reference, (before, after))):
+    if TensorProto.FLOAT16 not in float_types(models[1]) or any(map(wrong_in_reference, models)):
         return found
-    strict = run((before, after), (_NATIVE, _REFERENCE))
-    if strict.status in _WORST and run((before, after), (_REFERENCE, _REFERENCE)).status in _WORST:
-        return strict
-    return found
+    strict = run((_NATIVE, _REFERENCE))
+    is_wrong = strict.status in _WORST and run((_REFERENCE, _REFERENCE)).status in _WORST
+    return strict if is_wrong else found

@@ -22,7 +22,6 @@ from reducelower.numerics.measure import Array
 from reducelower.types import Inference
 from reducelower.types.known import Known
 from reducelower.types.sizes import numbers_of
-from reducelower.verification.checking.alike import Judged
 from reducelower.verification.checking.checker import Checker, is_plain
 from reducelower.verification.findings import DISTANCES, HOLDING, SiteVerification
 from reducelower.verification.inputs.declared import Dims, InputSpec
@@ -32,7 +31,10 @@ from reducelower.verification.regions.pairs import Pair, bare
 from reducelower.verification.regions.places import Place
 from reducelower.verification.running.source import OutOfTimeError
 
-__all__ = ["settled"]
+__all__ = ["Judged", "settled"]
+
+Judged = list[tuple[SiteVerification, list[Claim]]]
+"""Findings, each with its claims."""
 
 _SAMPLES = 3  # places of a lemma whose values are sampled
 _LEAST = 3  # sets of values to run, unless there are no inputs
@@ -72,7 +74,7 @@ class _Lemma:
         """The finding, if value numbering shows that both sides are the same, or if they hold on samples."""
         site = self.claims[0].named
         if all(claim.is_same for claim in self.claims):
-            return SiteVerification(site.op_type, site.rule, site.op_type, (), is_proved=True)
+            return SiteVerification(site.op_type, site.rule, (), is_proved=True)
         alike: dict[Hashable, list[Sequence[Array]]] = {}
         for names in self.places:
             sample: list[Any] = [checker.seen.get(names[name]) for name in self.operands]

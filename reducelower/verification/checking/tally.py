@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from reducelower.model.schemas import element_type_name
-from reducelower.model.spelled import attribute_text, constant_text
-from reducelower.model.text import short
 from reducelower.numerics.measure import Difference
 from reducelower.plan import CHOSEN
 from reducelower.verification.feeding.filling import Case
@@ -18,11 +16,10 @@ from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.findings import DISTANCES, STATUSES, SiteStatus, SiteVerification
 from reducelower.verification.regions.pairs import Pair
 
-__all__ = ["Tally", "describe", "finding_of"]
+__all__ = ["Tally", "finding_of"]
 
 _SEVERITY = {status: at for at, status in enumerate(STATUSES)}
 _SHOWN = 400  # characters of inputs in a finding
-_LONGEST = 60  # characters of an attribute
 
 
 @dataclass
@@ -33,14 +30,13 @@ class Tally:
         example: a text for each input of the first case with the worst status.
         failing: that case, if the sides differ on it.
         refused: why the source rejected inputs.
-        kept, lost: the magnitudes of inputs that lost no range, and of those that did, with the inputs.
         limits: what counts as equal, in words.
-        bound: the largest magnitude that loses nothing; 0 if it is not known.
+        bound: of a region that loses range, the largest magnitude that loses nothing; 0 if it is not known.
     """
 
     status: SiteStatus = "equal"
     reason: str = ""
-    example: tuple[str, ...] = ()
+    example: Sequence[str] = ()
     failing: Case | None = None
     runtime: str = ""
     cases: int = 0
@@ -49,8 +45,6 @@ class Tally:
     max_absolute: float = 0.0
     max_relative: float = 0.0
     refused: list[str] = field(default_factory=list)
-    kept: list[float] = field(default_factory=list)
-    lost: list[tuple[float, Case]] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
     limits: dict[str, None] = field(default_factory=dict)
     bound: float = 0.0
@@ -73,6 +67,15 @@ class Tally:
             self.limits[limit] = None
 
 
+def _shown(value: Any) -> str:
+    with np.printoptions(threshold=40, edgeitems=3):
+        return _cut(" ".join(np.array2string(np.asarray(value)).split()))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
 def finding_of(pair: Pair, tally: Tally, limits: Limits) -> SiteVerification:
     """The finding for a region, from its results and the limits of its inputs."""
     notes = tally.notes | dict.fromkeys(limits.assumptions if tally.cases else ())
@@ -80,11 +83,10 @@ def finding_of(pair: Pair, tally: Tally, limits: Limits) -> SiteVerification:
     return SiteVerification(
         op_type=pair.site.op_type,
         rule=pair.site.rule,
-        signature=describe(pair),
         nodes=((pair.site.graph, pair.site.node),),
         example_inputs=_cut("; ".join(examples)),
         notes=tuple(notes),
-        holds=_holds(tally) if tally.status == "loses range" else "",
+        bound=_rounded_down(tally.bound) if tally.bound else 0.0,
         is_chosen=CHOSEN in pair.site.rule or (not pair.site.rule and pair.has_formula),
         limit="; ".join(tally.limits),
         **{name: getattr(tally, name) for name in _TAKEN_OVER},
@@ -94,47 +96,7 @@ def finding_of(pair: Pair, tally: Tally, limits: Limits) -> SiteVerification:
 _TAKEN_OVER = ("status", "reason", "runtime", "cases", "values", *DISTANCES)
 
 
-def _holds(tally: Tally) -> str:
-    """The magnitudes of inputs that lost nothing, in words."""
-    large = [top for top, _ in tally.lost if top >= 1]
-    small = [top for top, _ in tally.lost if 0 < top < 1]
-    above = tally.bound or (max((top for top in tally.kept if top < min(large)), default=0) if large else 0)
-    below = min((top for top in tally.kept if top > max(small)), default=0) if small else 0
-    found = [f"from {below:.3g} on"] if below else []
-    return " and ".join([*found, f"up to {_rounded_down(above):.3g}"] if above else found)
-
-
 def _rounded_down(number: float) -> float:
     """To three digits, and never above the bound."""
     step: float = 10.0 ** (math.floor(math.log10(number)) - 2)
     return math.floor(number / step) * step
-
-
-def describe(pair: Pair) -> str:
-    """What like regions have in common, for a reader: operator, types, ranks, constants, attributes, opset version."""
-    inputs = []
-    for name in pair.node.input:
-        free = next((item for item in pair.inputs if item.name == name), None)
-        if free is not None:
-            kind = element_type_name(free.element_type) if free.element_type else "float?"
-            rank = "rank ?" if free.dims is None else f"rank {len(free.dims)}"
-            inputs.append(f"{kind} {rank}")
-        elif name in pair.constants[0]:
-            value = pair.constants[0][name]
-            inputs.append(constant_text(value))
-        else:
-            inputs.append("-")
-    attributes = [f"{item.name}={short(attribute_text(item), _LONGEST)}" for item in pair.node.attribute]
-    text = f"{pair.site.op_type}({', '.join([*inputs, *attributes])})"
-    if len(pair.nodes) > 1:
-        text += f" and {len(pair.nodes) - 1} more"
-    return f"{text} at opset {pair.before.opsets.get('', 1)}"
-
-
-def _shown(value: Any) -> str:
-    with np.printoptions(threshold=40, edgeitems=3):
-        return _cut(" ".join(np.array2string(np.asarray(value)).split()))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +24,7 @@ from reducelower.verification.judging.question import Question
 from reducelower.verification.judging.sides import Sides
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.clock import Clock
-from reducelower.verification.running.runtimes import runtime_named
+from reducelower.verification.running.runtimes import runtime_named, try_run
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 
 __all__ = ["run_both"]
@@ -65,11 +66,12 @@ class _Run:
     _sides: Sides
     _sets: Sets
     _tally: Tally
+    _losing: Case | None = None
     _last: tuple[dict[str, Any], list[Any]] | None = None
 
     def run(self) -> Tally:
         """Run all sets of inputs until the sides differ on one; raise an OutOfTimeError once the time is over."""
-        clock = self._sides.clock
+        clock, tally = self._sides.clock, self._tally
         for case in self._sets(self._source_takes, self._both_take):
             clock.check()
             try:
@@ -77,7 +79,7 @@ class _Run:
             except OutOfTimeError:
                 raise
             except CannotRunError as error:
-                self._tally.refused.append(error.reason)
+                tally.refused.append(error.reason)
                 continue
             try:
                 results = self._sides.sessions[1].run(case.feeds, clock.left)
@@ -88,61 +90,30 @@ class _Run:
                 continue
             if self._contradicts_model(case.feeds, expected):
                 continue
-            self._tally.cases += 1
+            tally.cases += 1
             for at, (before, after) in enumerate(zip(expected, results, strict=True)):
                 self._compare(case, at, before, after)
-            if self._tally.status == "different":
+            if tally.status == "different":
                 break  # no other case makes it worse
-        if self._tally.status == "loses range":
-            self._tally.bound = self._bound()
-        return self._tally
-
-    def _bound(self) -> float:
-        """The largest magnitude of inputs, to a thousandth, at which nothing is lost; 0 if it is not known.
-
-        The absolute values of the case with the smallest magnitude that loses something are scaled.
-        """
-        ordinary = [(top, case.feeds) for top, case in self._tally.lost if top >= 1 and not case.is_special]
-        high, feeds = min(ordinary, key=lambda item: item[0], default=(0.0, {}))
-        low = lost = high
-        self._sides.clock.check()
-        try:
-            if not feeds or not self._loses(feeds, 1.0):
-                return 0.0
-            low = max([1.0, *(top for top in self._tally.kept if top < lost)])
-            for _ in range(_HALVINGS):
-                middle = float(np.sqrt(low) * np.sqrt(high))
-                low, high = (low, middle) if self._loses(feeds, middle / lost) else (middle, high)
-        except CannotRunError:
-            return 0.0
-        return low
-
-    def _loses(self, feeds: Mapping[str, Any], factor: float) -> bool:
-        """Whether something that is finite before is not finite after, on absolute values that are scaled."""
-        scaled = {name: _scaled(value, factor) for name, value in feeds.items()}
-        results = zip(*(session.run(scaled, None) for session in self._sides.sessions), strict=True)
-        floats = (pair for pair in results if is_float(pair[0]) and not unlike(*pair))
-        return any(bool((np.isfinite(before) & ~np.isfinite(after)).any()) for before, after in floats)
+        if tally.status == "loses range" and self._losing is not None:
+            tally.bound = self._bound(self._losing)
+        return tally
 
     def _compare(self, case: Case, at: int, before: Any, after: Any) -> None:
         """Compare one output of both sides, and note the outcome."""
         if not (isinstance(before, np.ndarray) and isinstance(after, np.ndarray)):
             self._compare_parts(case, before, after)
             return
-        tally, fed = self._tally, magnitude(case.feeds.values())
-        tally.values += before.size
+        self._tally.values += before.size
         if identical(before, after):
-            tally.kept.append(fed)
             return
         question = Question(self._sides, case, at, (before, after))
         status, reason = judge(question)
         if status == "equal" or not self._is_beyond_tolerance(question):
-            tally.note(status, reason, case)
-            tally.measured(question.found, str(question.tolerance))
-            if status == "loses range":
-                tally.lost.append((fed, case))
-            else:
-                tally.kept.append(fed)
+            self._tally.note(status, reason, case)
+            self._tally.measured(question.found, str(question.tolerance))
+            if status == "loses range" and not case.is_special:
+                self._losing = self._losing or case
 
     def _is_beyond_tolerance(self, question: Question) -> bool:
         """Whether the caller's tolerance says nothing about such inputs: it is meant for the scale of the outputs."""
@@ -156,6 +127,31 @@ class _Run:
             if item.verdict == "different":
                 self._tally.note("different", f"{item.name}: {item.reason}", case)
             self._tally.values += int(np.prod(item.shape_before, dtype=np.int64))
+
+    def _bound(self, case: Case) -> float:
+        """The largest magnitude of inputs, to a thousandth, at which nothing is lost; 0 if it is not known.
+
+        The absolute values of a case that loses something are scaled.
+        """
+        low, high = 1.0, magnitude(case.feeds.values())
+        self._sides.clock.check()
+        try:
+            if high <= low or not self._loses(case, 1.0) or self._loses(case, low / high):
+                return 0.0
+            top = high
+            for _ in range(_HALVINGS):
+                middle = math.sqrt(low) * math.sqrt(high)
+                low, high = (low, middle) if self._loses(case, middle / top) else (middle, high)
+        except CannotRunError:
+            return 0.0
+        return low
+
+    def _loses(self, case: Case, factor: float) -> bool:
+        """Whether something that is finite before is not finite after, on absolute values that are scaled."""
+        scaled = {name: _scaled(value, factor) for name, value in case.feeds.items()}
+        results = zip(*(session.run(scaled, None) for session in self._sides.sessions), strict=True)
+        floats = (pair for pair in results if is_float(pair[0]) and not unlike(*pair))
+        return any(bool((np.isfinite(before) & ~np.isfinite(after)).any()) for before, after in floats)
 
     def _contradicts_model(self, feeds: Mapping[str, Any], expected: Sequence[Any]) -> bool:
         """Whether inputs of the declared shapes give another shape than the model states, due to sizes among them."""
@@ -185,12 +181,7 @@ class _Run:
     # Sets of inputs
 
     def _both_take(self, feeds: Mapping[str, Any]) -> bool:
-        if not self._source_takes(feeds):
-            return False
-        try:
-            return bool(self._sides.sessions[1].run(feeds))
-        except CannotRunError:
-            return False
+        return self._source_takes(feeds) and try_run(self._sides.sessions[1], feeds) is not None
 
     def _source_takes(self, feeds: Mapping[str, Any]) -> bool:
         """Whether the source accepts these inputs; if not, the tally notes why."""

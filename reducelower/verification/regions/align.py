@@ -134,8 +134,6 @@ class _Aligner:
             if site.graph != level.path or position >= len(nodes):
                 continue
             names = [name for name in nodes[position].output if name and name in made]
-            if not names and site.count:
-                self.found.missing.append(site)
             found.update(dict.fromkeys(names, site))
         return found
 

@@ -82,12 +82,10 @@ class Alignment:
     Attributes:
         claims: in the order of the second model.
         levels: the main graphs, and every pair of inner graphs that differ.
-        missing: sites of the plan whose outputs the second model does not compute.
     """
 
     claims: list[Claim] = field(default_factory=list)
     levels: list[Level] = field(default_factory=list)
-    missing: list[Site] = field(default_factory=list)
 
 
 def _own(numbers: Numbers) -> Mapping[str, int]:

@@ -17,9 +17,8 @@ from reducelower.model.graph import inner_path, read_by, subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.text import counted
 from reducelower.numerics.tolerance import EXACT, Tolerance
-from reducelower.verification.checking.alike import nodes_of
 from reducelower.verification.checking.checker import Checker
-from reducelower.verification.checking.sites import Regions
+from reducelower.verification.checking.sites import Regions, nodes_of
 from reducelower.verification.findings import SiteVerification
 from reducelower.verification.judging.compare import compare_outputs
 from reducelower.verification.operators import RANDOM
