@@ -20,7 +20,7 @@ from reducelower.model.text import counted
 from reducelower.types import Inference
 from reducelower.verification.regions.places import Place
 from reducelower.verification.result import to_plain
-from reducelower.verification.running.inlined import inlined
+from reducelower.verification.running.source import inlined
 
 __all__ = ["Change", "Difference", "Fact", "difference"]
 

@@ -14,6 +14,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_h
 
 from reducelower import convert_version, expand
 from reducelower.difference import Difference, difference
+from reducelower.files import read_model
 from reducelower.verification.running.source import Source
 from tests.models import model
 
@@ -162,7 +163,7 @@ def test_data_in_other_files_counts_by_content(tmp_path: Path, size: int) -> Non
         (tmp_path / folder).mkdir()
         path = tmp_path / folder / "m.onnx"
         onnx.save(given, path, save_as_external_data=True, location=location, size_threshold=0)
-        return Source.of(path)
+        return Source.of(read_model(path).document, path)
 
     first, same, other = stored("a", "weights.bin", 1), stored("b", "other.bin", 1), stored("c", "weights.bin", 2)
     assert difference(first.proto, same.proto).same

@@ -9,7 +9,7 @@ from onnx import ModelProto, TensorProto
 from reducelower.options import Target
 from reducelower.plan import Plan, Site
 from reducelower.verification import SiteVerification, verify_regions
-from reducelower.verification.running.inlined import inlined
+from reducelower.verification.running.source import inlined
 from tests.models import model
 
 __all__ = ["Rewrite", "planned", "rewrite"]

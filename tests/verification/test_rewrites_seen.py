@@ -13,7 +13,7 @@ from reducelower.types import Inference
 from reducelower.verification import verify_regions
 from reducelower.verification.regions.align import align
 from reducelower.verification.regions.claims import Claim
-from reducelower.verification.running.inlined import inlined
+from reducelower.verification.running.source import inlined
 from tests.models import model
 from tools.verification.faults import plant
 

@@ -25,8 +25,7 @@ from reducelower.verification.regions.claims import Alignment, Claim
 from reducelower.verification.regions.cut import cut
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.clock import Clock
-from reducelower.verification.running.inlined import inlined
-from reducelower.verification.running.source import CannotRunError, OutOfTimeError
+from reducelower.verification.running.source import CannotRunError, OutOfTimeError, inlined
 
 __all__ = ["Regions", "losses", "nodes_of", "verify_regions"]
 

@@ -14,12 +14,12 @@ import onnx
 from onnx import ModelProto, TensorProto, TypeProto, numpy_helper
 
 from reducelower.errors import UnreadableModelError
+from reducelower.files import read_model
 from reducelower.model.schemas import element_type_name
 from reducelower.model.text import did_you_mean, shape_text
 from reducelower.model.value_info import StatedType, stated_type
 from reducelower.numerics.measure import Array, element_type_of
 from reducelower.verification.inputs.declared import free_sizes, may_have
-from reducelower.verification.running.source import Source
 
 __all__ = [
     "TestDataSet",
@@ -151,7 +151,7 @@ def load_test_data(
             or the numbers of the outputs have a gap.
     """
     root = Path(folder)
-    proto = Source.of(model).proto
+    proto = model if isinstance(model, ModelProto) else read_model(model).model
     # Fully numeric sorting, because test_data_set_10 comes after test_data_set_9.
     sets = [root] if (root / "input_0.pb").exists() else sorted(root.glob("test_data_set_*"), key=_number)
     if not sets:

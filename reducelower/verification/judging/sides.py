@@ -19,7 +19,7 @@ from reducelower.verification.running.conditions import CPU
 from reducelower.verification.running.reference_gaps import wrong_in_reference
 from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime, Session, try_load, try_run
 from reducelower.verification.running.source import Source
-from reducelower.verification.running.wider import InDouble, modern, with_bodies
+from reducelower.verification.running.wider import in_double, modern, with_bodies
 
 __all__ = ["Sides"]
 
@@ -91,7 +91,8 @@ def _moved(value: Any, rng: np.random.Generator) -> Any:
 
 
 def _in_double(model: ModelProto, runtimes: Sequence[str]) -> Session | None:
-    return InDouble.of(model) if runtimes[0] == runtimes[1] else None
+    wide = in_double(model) if runtimes[0] == runtimes[1] else None
+    return None if wide is None else try_load(ReferenceRuntime(), Source(wide))
 
 
 def _as_bodies(model: ModelProto, runtimes: Sequence[str]) -> Session | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import cached_property
 
 import numpy as np
@@ -25,14 +24,8 @@ from reducelower.verification.running.weights import held_array, is_held
 __all__ = ["Place"]
 
 _GIVING_SIZES = frozenset({"Shape", "Size"})
-
-
-class _Rests(IntEnum):
-    """What a value depends on: on nothing beyond that."""
-
-    ON_CONSTANTS = 0
-    ON_SIZES = 1
-    ON_VALUES = 2
+_CONSTANTS, _SIZES, _VALUES = range(3)
+"""What a value depends on; on nothing beyond that."""
 
 
 @dataclass(eq=False, repr=False)
@@ -110,34 +103,33 @@ class Place:
 
     def is_fixed(self, name: str) -> bool:
         """Whether a value is the same in every run: a constant, or computed from constants alone."""
-        return self._rests(name) is _Rests.ON_CONSTANTS
+        return self._rests(name) == _CONSTANTS
 
     def is_of_sizes(self, name: str) -> bool:
         """Whether a value depends on the sizes of others, and on nothing else but constants."""
-        return self._rests(name) is _Rests.ON_SIZES
+        return self._rests(name) == _SIZES
 
-    def _rests(self, name: str) -> _Rests:
-        return self._resting[name] if name in self._resting else self._around(name)
-
-    def _around(self, name: str) -> _Rests:
+    def _rests(self, name: str) -> int:
         is_here = self.parent is None or self._graph.defines(name)
-        return _Rests.ON_VALUES if is_here or self.parent is None else self.parent._rests(name)
+        return self._resting.get(name, _VALUES) if is_here or self.parent is None else self.parent._rests(name)
 
     @cached_property
-    def _resting(self) -> Mapping[str, _Rests]:
-        """What the constants here rest on, and the values that nodes compute."""
+    def _resting(self) -> Mapping[str, int]:
+        """What values here depend on, those around that they read included."""
         holder = self.holder
         held = (*(item.name for item in holder.initializer), *(item.values.name for item in holder.sparse_initializer))
-        found = {name: _Rests.ON_CONSTANTS for name in held if not self._may_override(self._graph, name)}
+        found = {name: _CONSTANTS for name in held if not self._may_override(self._graph, name)}
+        if self.parent is not None:
+            outside = {name for node in holder.node for name in node.input if not self._graph.defines(name)}
+            found |= {name: self.parent._rests(name) for name in outside}
         for node in holder.node:
-            given = (found[name] if name in found else self._around(name) for name in node.input if name)
-            rests = max(given, default=_Rests.ON_VALUES)
+            rests = max((found.get(name, _VALUES) for name in node.input if name), default=_VALUES)
             if is_constant(node):
-                rests = _Rests.ON_CONSTANTS
+                rests = _CONSTANTS
             elif node.op_type in RANDOM or any(True for _ in subgraphs(node)):
-                rests = _Rests.ON_VALUES
+                rests = _VALUES
             elif node.op_type in _GIVING_SIZES:
-                rests = min(rests, _Rests.ON_SIZES)
+                rests = min(rests, _SIZES)
             found.update((name, rests) for name in node.output if name)
         return found
 

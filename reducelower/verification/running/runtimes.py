@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
-from onnx import ModelProto
+from onnx import ModelProto, ValueInfoProto
 
 from reducelower.failures import SettingError
 from reducelower.model.validate import find_call_defect
@@ -192,10 +192,9 @@ class ReferenceRuntime:
         from reducelower.verification.running.evaluator import Evaluator
 
         model = plainly_spelled(source.complete())
-        declared = [value.type.tensor_type.elem_type for value in model.graph.output]
         try:
             with _quiet():
-                session = _ReferenceSession(model, Evaluator(model), declared, default_opset(model) < _OLDEST)
+                session = _ReferenceSession(model, Evaluator(model))
         except Exception as error:  # the evaluator raises whatever its operators raise
             raise _reference_error(error) from error
         return Judged(session, source.proto)
@@ -205,8 +204,6 @@ class ReferenceRuntime:
 class _ReferenceSession:
     model: ModelProto
     evaluator: Any
-    declared: Sequence[int]
-    is_old: bool
     needed: dict[object, int] = field(default_factory=dict)
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
@@ -215,13 +212,21 @@ class _ReferenceSession:
             self.needed[key] = evaluator_bytes(self.model, feeds)
         if self.needed[key] > allowed_bytes():
             raise TooLargeError.of(self.needed[key])
+        graph = self.model.graph
         try:
             with _quiet():
-                results = self.evaluator.run(None, dict(feeds))
-                return [as_declared(item, kind) for item, kind in zip(results, self.declared, strict=True)]
+                # Where a model is widened, its inputs are too.
+                given = {item.name: _as_typed(feeds[item.name], item) for item in graph.input if item.name in feeds}
+                results = self.evaluator.run(None, given)
+                return list(map(_as_typed, results, graph.output))
         except Exception as error:  # as above
             cause = _reference_error(error)
-            raise CannotRunError(cause.reason, unsupported=cause.unsupported or self.is_old) from error
+            is_old = default_opset(self.model) < _OLDEST
+            raise CannotRunError(cause.reason, unsupported=cause.unsupported or is_old) from error
+
+
+def _as_typed(value: Any, declared: ValueInfoProto) -> Any:
+    return as_declared(value, declared.type.tensor_type.elem_type)
 
 
 def _reference_error(error: Exception) -> CannotRunError:

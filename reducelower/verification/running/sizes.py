@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import prod
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper, shape_inference
+from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper, numpy_helper, shape_inference
 
+from reducelower.files.external import bytes_of
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.skeleton import skeleton
@@ -68,42 +68,23 @@ def as_fed(model: ModelProto, feeds: Mapping[str, Any]) -> ModelProto:
     return bare
 
 
-_WINDOWS = frozenset({"Conv", "ConvInteger", "ConvTranspose", "DeformConv"})
-_SINGLE, _DOUBLE = 4, 8
-
-
 def evaluator_bytes(model: ModelProto, feeds: Mapping[str, Any]) -> int:
-    """How many bytes a run takes at least; 0 if inference does not know."""
+    """How many bytes the values of a run take together, without weights; 0 if inference does not know."""
     graph = inferred(model, feeds)
-    if graph is None:
-        return 0
-    shapes: dict[str, list[int]] = {tensor.name: list(tensor.dims) for tensor in model.graph.initializer}
-    total = 0
-    for value in (*graph.input, *graph.value_info, *graph.output):
-        shape, kind = sizes(value.type), value.type.tensor_type.elem_type
-        dims = [size for size in shape or () if size is not None]
-        if shape is not None and len(dims) == len(shape) and kind and value.name not in shapes:
-            shapes[value.name] = dims
-            total += prod(dims) * int(helper.tensor_dtype_to_np_dtype(kind).itemsize)
-    return total + max((_temporary_bytes(node, shapes) for node in graph.node), default=0)
+    weights = {tensor.name for tensor in model.graph.initializer}
+    values = () if graph is None else (*graph.input, *graph.value_info, *graph.output)
+    types = {value.name: value.type for value in values if value.name not in weights}
+    return sum(map(_bytes_of_type, types.values()))
+
+
+def _bytes_of_type(value_type: TypeProto) -> int:
+    shape = sizes(value_type)
+    dims = [size for size in shape or () if size is not None]
+    is_known = shape is not None and len(dims) == len(shape)
+    return bytes_of(TensorProto(data_type=value_type.tensor_type.elem_type, dims=dims)) if is_known else 0
 
 
 def shape_key(value: Any) -> object:
     """What the sizes of results depend on: the shape of an input, and its values if it may be a shape."""
     may_be_shape = isinstance(value, np.ndarray) and value.dtype == np.int64 and value.size <= A_SHAPE
     return np.shape(value), value.tobytes() if may_be_shape else b""
-
-
-def _temporary_bytes(node: NodeProto, shapes: Mapping[str, Sequence[int]]) -> int:
-    """Bytes of temporary values in the evaluator: all scores of attention, or the input of every window."""
-    operands = [shapes.get(name) for name in (*node.input[:2], *node.output[:1])]
-    if None in operands or len(operands) < 3:
-        return 0
-    data, weights, result = (shape for shape in operands if shape is not None)
-    if node.op_type == "Attention":
-        heads = next((item.i for item in node.attribute if item.name == "q_num_heads"), 1)
-        return 2 * _SINGLE * prod(data[:3] if len(data) == 4 else (*data[:2], heads)) * prod(weights[-2:-1])
-    if node.op_type not in _WINDOWS:
-        return 0
-    moved = data if node.op_type == "ConvTranspose" else result
-    return 2 * _DOUBLE * prod(data[:1]) * prod(weights[1:]) * prod(moved[2:])

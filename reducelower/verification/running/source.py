@@ -1,25 +1,24 @@
-"""A model to run, from memory or disk, without copies of its weights."""
+"""A model to run, without copies of its weights, and with its local functions in place of their calls."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import onnx
 from onnx import ModelProto, NodeProto, OperatorSetIdProto, helper
 
-from reducelower.errors import UnreadableModelError
-from reducelower.files.external import DataFolder, external_files, external_tensors
+from reducelower.files.external import DataFolder, external_tensors
+from reducelower.model.calls import called_function, functions_of
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes
+from reducelower.model.inlining import inline
 from reducelower.model.schemas import opset_of
 from reducelower.numerics.measure import Array
-from reducelower.verification.running.inlined import inlined
 from reducelower.verification.running.weights import is_held, with_weights, without_weights
 
 __all__ = [
@@ -29,6 +28,7 @@ __all__ = [
     "Source",
     "as_declared",
     "default_opset",
+    "inlined",
     "plainly_spelled",
     "with_outputs",
 ]
@@ -82,22 +82,16 @@ class Source:
     weights: Sequence[Array] = ()
 
     @staticmethod
-    def of(
-        model: ModelProto | Document | str | os.PathLike[str], folder: str | os.PathLike[str] | None = None
-    ) -> Source:
-        """A model, or one read from a file, with large and external weights beside it.
+    def of(model: ModelProto | Document, folder: str | os.PathLike[str] | None = None) -> Source:
+        """A model with large and external weights beside it.
 
         Both sides of a comparison keep weights this way, since onnxruntime sums in another order otherwise. `folder` is
-        where the external data of a model in memory lies, or the model's file; without one, the data stays where it is.
+        where the external data lies, or the model's file; without one, the data stays where it is.
 
         Raises:
-            UnreadableModelError: the file is missing or not an ONNX model, or its external data is missing or elsewhere
-                than it may lie.
+            UnreadableModelError: external data is missing or elsewhere than it may lie.
         """
         proto = model.message if isinstance(model, Document) else model
-        if not isinstance(proto, ModelProto):
-            folder = proto
-            proto = _read(Path(proto))
         has_external = any(True for _ in external_tensors(proto))
         if has_external and folder is None:
             return Source(proto)
@@ -128,16 +122,33 @@ class Source:
         return with_weights(self.proto)
 
 
-def _read(path: Path) -> ModelProto:
-    """The model in a file, without its external data."""
-    try:
-        proto = onnx.load(path, load_external_data=False)
-    except Exception as error:  # protobuf, onnx and the file system each raise their own kinds
-        raise UnreadableModelError(f"{path}: cannot be read as an ONNX model: {error}") from error
-    if not proto.HasField("graph"):
-        raise UnreadableModelError(f"{path}: holds no graph, so it is not an ONNX model")
-    external_files(proto, path)
-    return proto
+def inlined(model: ModelProto) -> ModelProto:
+    """A copy without local functions; the model itself if it has none.
+
+    A function that cannot be inlined stays, in a domain that only models with the same functions have.
+    """
+    if not model.functions:
+        return model
+    copy = deepcopy(model)
+    inline(copy)
+    _rename_rest(copy)
+    return copy
+
+
+def _rename_rest(model: ModelProto) -> None:
+    functions = functions_of(model)
+    if not functions:
+        return
+    whole = b"".join(function.SerializeToString(deterministic=True) for function in functions.values())
+    mark = hashlib.sha256(whole).hexdigest()[:8]
+    calls: list[Any] = [node for node in all_nodes(model) if called_function(node) in functions]
+    imports: list[Any] = [
+        *model.opset_import,
+        *(entry for function in model.functions for entry in function.opset_import),
+    ]
+    domains = {domain for domain, _, _ in functions}
+    for item in (*calls, *model.functions, *(entry for entry in imports if entry.domain in domains)):
+        item.domain = f"{item.domain} {mark}"
 
 
 def default_opset(model: ModelProto) -> int:

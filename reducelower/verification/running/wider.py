@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -15,49 +13,33 @@ from reducelower.files.external import all_tensors
 from reducelower.model.graph import all_nodes, graphs
 from reducelower.model.numbers import FLOATS
 from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, has_body, schema
-from reducelower.numerics.measure import is_float
 from reducelower.verification.running.reference_gaps import TYPES_IN_ATTRIBUTES, float_types, wrong_in_reference
-from reducelower.verification.running.runtimes import ReferenceRuntime, Session, try_load
-from reducelower.verification.running.source import Source, default_opset
+from reducelower.verification.running.source import default_opset
 
-__all__ = ["InDouble", "modern", "with_bodies"]
+__all__ = ["in_double", "modern", "with_bodies"]
 
 _WITH_BODIES = 18
 _KEPT = [("", "Clip"), ("", "Range")]  # their bodies depend on types, which are unknown within other bodies
 
 
-@dataclass(frozen=True)
-class InDouble:
-    """A model in double, in the reference evaluator; only for models whose floats are all of one type."""
+def in_double(model: ModelProto) -> ModelProto | None:
+    """The model in double, results included, for the reference evaluator, which widens what it is fed.
 
-    session: Session
-
-    @staticmethod
-    def of(model: ModelProto) -> InDouble | None:
-        """The model in double, results included; None if that fails."""
-        kinds = float_types(model)
-        if wrong_in_reference(model) or len(kinds) != 1:
-            return None
-        if any(node.domain not in DEFAULT_DOMAINS for node in all_nodes(model)):
-            return None
-        # The body of an operator may cast to float, even if its data is double.
-        inlined = with_bodies(model) or model
-        if float_types(inlined) == {TensorProto.DOUBLE}:
-            return None
-        wide = deepcopy(inlined)
-        _widen(wide)
-        for value in wide.graph.output:
-            value.type.Clear()
-        session = try_load(ReferenceRuntime(), Source(wide))
-        return None if session is None else InDouble(session)
-
-    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
-        """The outputs for inputs in the model's own element types."""
-        wide = {
-            name: value.astype(np.float64) if isinstance(value, np.ndarray) and is_float(value) else value
-            for name, value in feeds.items()
-        }
-        return self.session.run(wide, timeout)
+    None if the model has floats of several types, operators that the evaluator is no evidence for, or nothing to widen.
+    """
+    if wrong_in_reference(model) or len(float_types(model)) != 1:
+        return None
+    if any(node.domain not in DEFAULT_DOMAINS for node in all_nodes(model)):
+        return None
+    # The body of an operator may cast to float, even if its data is double.
+    inlined = with_bodies(model) or model
+    if float_types(inlined) == {TensorProto.DOUBLE}:
+        return None
+    wide = deepcopy(inlined)
+    _widen(wide)
+    for value in wide.graph.output:
+        value.type.Clear()
+    return wide
 
 
 def _widen(model: ModelProto) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from onnx import ModelProto, NodeProto
 
 from reducelower.arguments import check_arguments
+from reducelower.files import read_model
 from reducelower.given import AnyModel, take
 from reducelower.model.attributes import attribute_of, set_attribute
 from reducelower.model.graph import all_nodes
@@ -140,8 +141,10 @@ def verify(
 
 
 def _source_of(side: AnyModel, name: str, folder: str | os.PathLike[str] | None) -> Source:
-    # A model in a file is read from there, and its large weights stay where they are.
-    return Source.of(side if isinstance(side, str | os.PathLike) else take(side, name=name).document, folder)
+    if isinstance(side, str | os.PathLike):
+        loaded = read_model(side)  # its large weights stay in the file
+        return Source.of(loaded.document, loaded.place)
+    return Source.of(take(side, name=name).document, folder)
 
 
 def compare_models(
