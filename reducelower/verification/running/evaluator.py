@@ -13,12 +13,9 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import (
-    op_batch_normalization,
     op_clip,
-    op_log_softmax,
     op_loop,
     op_lp_normalization,
-    op_max_pool,
     op_pow,
     op_quantize_linear,
     op_stft,
@@ -30,19 +27,7 @@ from reducelower.numerics.measure import Array
 __all__ = ["Evaluator"]
 
 _WITH_BOUNDS_AS_INPUTS = 11
-_WITH_TRAINING_MODE = 14
 _FAR = 2.0**30  # out of range for every quantized type with any zero point, and within int32
-
-
-class BatchNormalization(op_batch_normalization.BatchNormalization_14):
-    """Below opset 14 it trains even with a single output: it mixes statistics of the data into the given ones."""
-
-    def _run(self, x: Array, *statistics: Array, training_mode: int = 0, **attributes: Any) -> tuple[Array, ...]:
-        if self.run_params["opsets"][""] < _WITH_TRAINING_MODE and len(self.onnx_node.output) > 1:
-            raise NotImplementedError("onnx.reference does not train as the page says below opset 14")
-        attributes = {name: attributes[name] for name in ("epsilon", "momentum")} | {"training_mode": training_mode}
-        result: tuple[Array, ...] = super()._run(x, *statistics, **attributes)  # type: ignore[no-untyped-call]
-        return result
 
 
 class Pow(op_pow.Pow):
@@ -93,24 +78,6 @@ class Loop(op_loop.Loop):
         return (*carried_on, *(np.stack(values) for values in zip(*scanned, strict=True)))
 
 
-class MaxPool(op_max_pool.MaxPool):
-    """If all strides are 1, it reads pads as (begin, end) per axis, but all begins come before all ends."""
-
-    def _run(self, x: Array, **attributes: Any) -> tuple[Array, ...]:  # type: ignore[override]
-        result: tuple[Array, ...] = self._max_pool(x, **attributes)  # type: ignore[no-untyped-call]  # onnx leaves it untyped
-        return result
-
-
-class LogSoftmax(op_log_softmax.LogSoftmax):
-    """It takes the logarithm of probabilities, of which the small ones have become zero."""
-
-    axis: int
-
-    def _run(self, x: Array) -> tuple[Array]:  # type: ignore[override]
-        shifted = x - np.max(x, axis=self.axis, keepdims=True, initial=-np.inf)
-        return ((shifted - np.log(np.sum(np.exp(shifted), axis=self.axis, keepdims=True))).astype(x.dtype),)
-
-
 class LpNormalization(op_lp_normalization.LpNormalization):
     """It takes powers of negative numbers instead of their magnitudes."""
 
@@ -155,12 +122,9 @@ class Evaluator(ReferenceEvaluator):
 
 
 _CORRECTED: list[type[OpRun]] = [
-    BatchNormalization,
     Clip,
-    LogSoftmax,
     Loop,
     LpNormalization,
-    MaxPool,
     Pow,
     QuantizeLinear,
     STFT,
