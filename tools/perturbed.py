@@ -40,7 +40,7 @@ Random = np.random.Generator
 
 def spelled(form: Form, random: Random) -> ModelProto:
     """A form in one of its ways of writing, with its data as an input."""
-    axes = (2,) if form.op_type in ("InstanceNormalization", "GroupNormalization") else (-1,)
+    axes = (2,) if form.op_type == "GroupNormalization" else (-1,)
     needed = values(Form(form.op_type, "", tuple(n for n in form.inputs if n != "least"), form.result, {}), axes)
     ways = list(choices(form, 12))
     inputs = {**needed, "least": np.array(0.01, np.float32)}

@@ -19,7 +19,7 @@ CHANNELS, LAST, EPSILON = 6, 4, 0.01
 def values(form: Form, axes: tuple[int, ...]) -> dict[str, np.ndarray]:
     """A value for every input of a form, such that the form equals the operator."""
     random = np.random.default_rng(3)
-    by_channel = form.op_type in ("InstanceNormalization", "GroupNormalization")
+    by_channel = form.op_type == "GroupNormalization"
     vector = (CHANNELS, 1) if by_channel else (LAST,)
     known: dict[str, Any] = {
         "axes": np.array(axes, np.int64),
@@ -120,7 +120,6 @@ def right(form: Form, axes: tuple[int, ...], written: Written) -> np.ndarray:
     epsilon = float(np.float32(EPSILON))
     attributes: dict[str, Any] = {
         "GroupNormalization": {"num_groups": 3, "epsilon": epsilon},
-        "InstanceNormalization": {"epsilon": epsilon},
         "LayerNormalization": {"axis": axes[0], "epsilon": epsilon},
         "RMSNormalization": {"axis": axes[0], "epsilon": epsilon},
         "LpNormalization": {"axis": axes[0], "p": form.attributes.get("p")},
@@ -128,7 +127,6 @@ def right(form: Form, axes: tuple[int, ...], written: Written) -> np.ndarray:
     vectors = {
         "LayerNormalization": ("Scale", "B"),
         "RMSNormalization": ("scale",),
-        "InstanceNormalization": ("scale", "B"),
     }
     names = vectors.get(form.op_type, ("scale", "bias") if form.op_type == "GroupNormalization" else ())
     operands = [data]

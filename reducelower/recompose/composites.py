@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from reducelower.model.schemas import element_type_name, schema, versions
@@ -81,46 +80,26 @@ def _check_version(place: Place) -> None:
 # The operators
 
 
-def _node(place: Place, inputs: Sequence[str] = (), output: str = "", /, **attributes: Any) -> NodeProto:
-    """A node of the operator; by default it reads the data and yields the result."""
-    read = inputs or [place.data]
-    return helper.make_node(place.form.op_type, read, [output or place.output], **attributes)
+def _node(place: Place, inputs: Sequence[str] = (), /, **attributes: Any) -> NodeProto:
+    """A node of the operator; by default it reads the data."""
+    return helper.make_node(place.form.op_type, inputs or [place.data], [place.output], **attributes)
 
 
 def _by_layer(place: Place) -> list[NodeProto]:
-    """LayerNormalization and RMSNormalization, along the last axes, or along another axis with transpositions."""
+    """LayerNormalization and RMSNormalization."""
     refuse_double(place)
-    graph, last_axes = place.graph, trailing(place)
-    data, rank = place.data, graph.rank(place.data)
-    around = 0 if last_axes or rank is None else rank - 1 - place.axes[0]
+    graph, data = place.graph, place.data
+    last_axes = trailing(place)
     names = ("Scale", "B") if place.form.op_type == "LayerNormalization" else ("scale",)
-    sizes = sizes_of(place, range(-last_axes, 0) if last_axes else place.axes)
+    sizes = sizes_of(place, range(-last_axes, 0))
     kind = graph.element_type(place.output)
-    vectors = [vector(place, names[0], sizes, around, 1.0, kind)]
+    vectors = [vector(place, names[0], sizes, 0, 1.0, kind)]
     if len(names) > 1 and names[1] in place.values:
-        vectors.append(vector(place, names[1], sizes, around, 0.0, kind))
+        vectors.append(vector(place, names[1], sizes, 0, 0.0, kind))
     # RMSNormalization returns the type of its scale, but shape inference assumes that of the data.
     if kind != graph.element_type(place.data):
         raise NotItError("its result is of another type than its data")
-    epsilon = epsilon_of(place)
-    if last_axes:
-        return [_node(place, [data, *vectors], axis=-last_axes, epsilon=epsilon)]
-    assert rank is not None
-    order = [axis for axis in range(rank) if axis != place.axes[0]] + [place.axes[0]]
-    last, normal = place.fresh("/axis_last"), place.fresh("/normalized")
-    return [
-        helper.make_node("Transpose", [data], [last], name=last, perm=order),
-        _node(place, [last, *vectors], normal, name=normal, axis=-1, epsilon=epsilon),
-        helper.make_node("Transpose", [normal], [place.output], perm=np.argsort(order).tolist()),
-    ]
-
-
-def _channels(place: Place) -> tuple[int, int, int | None]:
-    """Rank of the data, number of channels, and element type."""
-    rank = place.graph.rank(place.data)
-    if rank is None or rank < 3:
-        raise NotItError(f"the rank of {place.data!r} is not known to be three or more")
-    return rank, _channels_by_scale(place, rank) or sizes_of(place, [1])[0], place.graph.element_type(place.data)
+    return [_node(place, [data, *vectors], axis=-last_axes, epsilon=epsilon_of(place))]
 
 
 def _channels_by_scale(place: Place, rank: int) -> int | None:
@@ -134,38 +113,21 @@ def _channels_by_scale(place: Place, rank: int) -> int | None:
     return scale[1 - rank] if scale is not None and is_by_channel else None
 
 
-def _vectors(place: Place, names: tuple[str, str], channels: int, rank: int, kind: int | None) -> list[str]:
-    """Scale and bias per channel."""
-    scale, bias = names
-    return [vector(place, scale, [channels], rank - 2, 1.0, kind), vector(place, bias, [channels], rank - 2, 0.0, kind)]
-
-
-def _instance(place: Place) -> list[NodeProto]:
-    rank, channels, kind = _channels(place)
-    if place.axes != tuple(range(2, rank)):
-        raise NotItError(f"it goes over axes {list(place.axes)}, which are not those behind batch and channels")
-    if rank == 3 and "scale" not in place.values:
-        raise NotItError("nothing tells it from a LayerNormalization along the last axis")
-    vectors = _vectors(place, ("scale", "B"), channels, rank, kind)
-    return [_node(place, [place.data, *vectors], epsilon=epsilon_of(place))]
-
-
 def _group(place: Place) -> list[NodeProto]:
     refuse_double(place)
-    rank, channels, kind = _channels(place)
+    graph, data = place.graph, place.data
+    rank, kind = graph.rank(data), graph.element_type(data)
+    if rank is None or rank < 3:
+        raise NotItError(f"the rank of {data!r} is not known to be three or more")
+    channels = _channels_by_scale(place, rank) or sizes_of(place, [1])[0]
     groups = _groups(place, channels)
-    if not place.graph.has_same_sizes(place.output, place.data):
+    if not graph.has_same_sizes(place.output, data):
         raise NotItError("what was brought to groups is not brought back to the shape it had")
-    if place.match.axes is not None:
-        grouped = place.graph.constant(place.values["group_shape"])
-        if grouped is None or place.axes != tuple(range(2, grouped.size)):
-            raise NotItError(f"it goes over axes {list(place.axes)}, which are not those of a group")
-    else:
-        for name, number in (("ones", 1), ("zeros", 0)):
-            value = place.graph.constant(place.values[name])
-            if value is None or not (value == number).all():
-                raise NotItError("the InstanceNormalization in it has scale or bias of its own")
-    vectors = _vectors(place, ("scale", "bias"), channels, rank, kind)
+    for name, number in (("ones", 1), ("zeros", 0)):
+        value = graph.constant(place.values[name])
+        if value is None or not (value == number).all():
+            raise NotItError("the InstanceNormalization in it has scale or bias of its own")
+    vectors = [vector(place, name, [channels], rank - 2, like, kind) for name, like in (("scale", 1.0), ("bias", 0.0))]
     return [_node(place, [place.data, *vectors], num_groups=groups, epsilon=epsilon_of(place))]
 
 
@@ -201,7 +163,6 @@ def _gelu(place: Place) -> list[NodeProto]:
 _OPERATORS: Mapping[str, Callable[[Place], list[NodeProto]]] = {
     "Gelu": _gelu,
     "GroupNormalization": _group,
-    "InstanceNormalization": _instance,
     "LayerNormalization": _by_layer,
     "LogSoftmax": _along_axis,
     "RMSNormalization": _by_layer,

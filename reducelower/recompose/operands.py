@@ -61,14 +61,12 @@ def refuse_double(place: Place) -> None:
 
 
 def trailing(place: Place) -> int:
-    """The number of axes if they are the last ones; 0 for a single other axis, which needs a transposition."""
+    """The number of axes; raises if they are not the last ones."""
     rank, axes = place.graph.rank(place.data), place.axes
     last = range(-len(axes), 0) if rank is None else range(rank - len(axes), rank)
-    if axes and axes == tuple(last):
-        return len(axes)
-    if rank is not None and len(axes) == 1 and rank > 1:
-        return 0
-    raise NotItError(f"it goes over axes {list(axes)}, which are not the last ones")
+    if not axes or axes != tuple(last):
+        raise NotItError(f"it goes over axes {list(axes)}, which are not the last ones")
+    return len(axes)
 
 
 def sizes_of(place: Place, axes: Sequence[int]) -> list[int]:

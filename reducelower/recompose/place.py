@@ -25,9 +25,8 @@ class Place:
         last: the node that computes the result.
         form_nodes: all nodes of the form, including those that other nodes still need.
         region: the nodes to remove; it shrinks as other consumers are found.
-        nodes: what replaces them; values and constants that it adds are in blanks.
+        nodes: what replaces them; constants that it adds are in blanks.
         constants: new constants for the replacement, with the ends of their names, by blank.
-        between: the ends of the names of new values between its nodes, by blank.
     """
 
     form: Form
@@ -39,7 +38,6 @@ class Place:
     region: frozenset[int] = frozenset()
     nodes: list[NodeProto] = field(default_factory=list)
     constants: dict[str, tuple[Array, str]] = field(default_factory=dict)
-    between: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Find the positions of the nodes."""
@@ -49,12 +47,6 @@ class Place:
         """Add a constant; return its blank, which gets a name if the replacement is taken."""
         name_blank = blank(f"c{len(self.constants)}")
         self.constants[name_blank] = (value, name.lower())
-        return name_blank
-
-    def fresh(self, tail: str) -> str:
-        """The blank of a new value whose name gets this end."""
-        name_blank = blank(f"b{len(self.between)}")
-        self.between[name_blank] = tail
         return name_blank
 
     @property
@@ -80,16 +72,14 @@ class Place:
     @property
     def reads(self) -> Iterator[str]:
         """The existing values that the new nodes read."""
-        added = {*self.constants, *self.between}
-        return (name for node in self.nodes for name in node.input if name not in added)
+        return (name for node in self.nodes for name in node.input if name not in self.constants)
 
     def settle(self, scope: GraphScope) -> list[NodeProto]:
-        """The new nodes; this adds their constants and names their values."""
-        names = {called: scope.ground.names.fresh(self.output, tail) for called, tail in self.between.items()}
-        for called, (constant, tail) in self.constants.items():
-            names[called] = scope.add_constant(constant, numpy_helper.from_array(constant), tail)
+        """The new nodes; this adds their constants."""
+        names = {
+            called: scope.add_constant(constant, numpy_helper.from_array(constant), tail)
+            for called, (constant, tail) in self.constants.items()
+        }
         for node in self.nodes:
-            node.name = names.get(node.name, "")
             node.input[:] = [names.get(called, called) for called in node.input]
-            node.output[:] = [names.get(called, called) for called in node.output]
         return self.nodes

@@ -1,6 +1,7 @@
 """Equivalent ways to write operators, for runtimes that get one of them wrong.
 
-Those whose nodes depend on no count are text, in `rules/targets/remedies`.
+Those whose nodes depend on no count are text, in `rules/targets/remedies`; the doc string begins with the name in
+reports.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from onnx import AttributeProto, TensorProto
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.ops.shaping import without_allowzero
 from reducelower.model.schemas import REDUCTIONS, schema
-from reducelower.rulebook.boundaries import Boundaries
+from reducelower.rulebook.boundaries import Boundaries, BoundaryRule
 from reducelower.rulebook.reading import home
 from reducelower.runtimes.features import BROADCASTING
 from reducelower.runtimes.recurrences import RECURRENCES
@@ -22,7 +23,7 @@ from reducelower.runtimes.remedies import REMEDIES
 from reducelower.runtimes.remedy import Remedy, Written, rewrite
 from reducelower.runtimes.windows import WINDOWS
 
-__all__ = ["FORMS"]
+__all__ = ["forms_of"]
 
 _OPSET = 13
 """Opset version that the nodes are written for."""
@@ -41,13 +42,17 @@ def _texts() -> Boundaries:
     return Boundaries(home() / "targets" / "remedies", {})
 
 
-def _by_text(op: Writer) -> Written | None:
-    """By the rule in text for the operator."""
-    for rule in _texts().tried(op.node.op_type, "absent"):
-        nodes = rule.apply(op.node, op.scope, rule.opset)
-        if isinstance(nodes, list):
-            return nodes, rule.opset
-    return None
+@cache
+def forms_of(op_type: str) -> Sequence[Remedy]:
+    """The ways to write an operator, in the order in which they are tried; those in text come first."""
+    rules = _texts().tried(op_type, "absent")
+    by_text = [Remedy(rule.function.doc_string.partition(":")[0], partial(_by_text, rule=rule)) for rule in rules]
+    return (*by_text, *_FORMS.get(op_type, ()))
+
+
+def _by_text(op: Writer, *, rule: BoundaryRule) -> Written | None:
+    nodes = rule.apply(op.node, op.scope, rule.opset)
+    return (nodes, rule.opset) if isinstance(nodes, list) else None
 
 
 def _copy(op: Writer, *, is_copied: Callable[[Writer, int], bool]) -> Written | None:
@@ -187,30 +192,18 @@ _IDENTITY_BEFORE = Remedy("Identity before it", partial(_copy, is_copied=lambda 
 _NO_DEFAULTS = Remedy("defaults left out", _drop_defaults, ("attributes",))
 _RESHAPED = Remedy("Reshape in place of it", _reshape)
 
-FORMS: Mapping[str, Sequence[Remedy]] = {
+_FORMS: Mapping[str, Sequence[Remedy]] = {
     **WINDOWS,
     **RECURRENCES,
     **dict.fromkeys(REDUCTIONS, REMEDIES),
     **dict.fromkeys(BROADCASTING, (_VECTORS_RESHAPED,)),
     **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze"), (_RESHAPED,)),
-    **dict.fromkeys(
-        ("Greater", "GreaterOrEqual", "Less", "LessOrEqual"),
-        (Remedy("the other comparison of the operands swapped", _by_text), _VECTORS_RESHAPED),
-    ),
-    **dict.fromkeys(
-        ("GatherElements", "GatherND"), (_NO_DEFAULTS, Remedy("bools moved as integers", _by_text, ("element_types",)))
-    ),
-    **dict.fromkeys(("ScatterElements", "ScatterND"), (_NO_DEFAULTS,)),
-    "Cast": (_IDENTITY_BEFORE, Remedy("comparison with zero in place of it", _by_text)),
+    **dict.fromkeys(("GatherElements", "GatherND", "ScatterElements", "ScatterND"), (_NO_DEFAULTS,)),
+    "Cast": (_IDENTITY_BEFORE,),
     "Concat": (Remedy("Identity before its inputs", partial(_copy, is_copied=_is_fed), ("data", "last")),),
     "Gather": (Remedy("Slice and Concat in place of it", _slice_each),),
     "Gemm": (Remedy("MatMul and Add in place of it", _matmul_and_add),),
     "DequantizeLinear": (Remedy("zero point left out", _drop_zero_point, ("inputs",)),),
-    "Equal": (
-        _VECTORS_RESHAPED,
-        Remedy("integers compared in place of bools", _by_text, ("element_types", "second_types", "last_types")),
-    ),
-    "Identity": (Remedy("Neg twice in place of it", _by_text),),
     "LogSoftmax": (Remedy("exponentials added up in place of it", _subtract_log_of_sum, keeps_range=True),),
     "Reshape": (Remedy("allowzero left out", _drop_allowzero),),
     "Mul": (
@@ -220,10 +213,4 @@ FORMS: Mapping[str, Sequence[Remedy]] = {
         ),
         Remedy("sizes cast to numbers", _sizes_by_double, ("scaled_by_size",)),
     ),
-    "Size": (Remedy("the product of its sizes", _by_text),),
-    "Where": (
-        Remedy("its branches swapped", _by_text, ("broadcast",)),
-        _VECTORS_RESHAPED,
-    ),
 }
-"""By operator, in the order in which they are tried."""

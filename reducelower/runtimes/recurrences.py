@@ -6,22 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from reducelower.adapters.builder import TO_THE_END, Writer
+from reducelower.adapters.builder import Writer
 from reducelower.runtimes.remedy import Remedy, Written
 
 __all__ = ["RECURRENCES"]
 
 _LENGTHS = 4
 """The input with the length of each sequence."""
-
-_BY_DIRECTION = (1, 2, 3, 5, 6, 7)
-"""Inputs whose first axis is the direction: weights, bias, initial states and peepholes."""
-
-_SLICE_BY_INPUTS = 10
-"""Opset version from which on Slice takes its bounds as inputs."""
-
-_DIRECTION_OF_STEPS = 1
-"""The axis of the direction in the output of all steps; in the output of the last step it is axis 0."""
 
 
 def _is_whole(op: Writer, direction: str) -> bool:
@@ -44,39 +35,6 @@ def _reverse_data(op: Writer) -> Written | None:
     if op.node.output[0]:
         op.yields("Gather", outputs[0], order, axis=0)
     return op.nodes, op.scope.target_opset
-
-
-def _each_direction(op: Writer) -> Written | None:
-    """A bidirectional recurrence as one per direction, concatenated."""
-    if op.attribute("direction", "forward") != "bidirectional" or op.attribute("layout", 0):
-        return None
-    if op.attribute("activation_alpha") or op.attribute("activation_beta"):
-        return None  # It is not specified which activations of which direction use them.
-    activations = op.attribute("activations", ())
-    kept = [each for each in op.node.attribute if each.name not in ("direction", "activations")]
-    half = len(activations) // 2
-    tails = [("steps", "last", "cell")[at] if name else "" for at, name in enumerate(op.node.output)]
-    results = []
-    for at, direction in enumerate(("forward", "reverse")):
-        inputs = [
-            _entry(op, name, at) if place in _BY_DIRECTION and name else name
-            for place, name in enumerate(op.node.input)
-        ]
-        stated = {"activations": activations[at * half : (at + 1) * half]} if activations else {}
-        outputs = [f"{direction}_{tail}" if tail else "" for tail in tails]
-        results.append(op.add_many(op.node.op_type, inputs, outputs, copied=kept, direction=direction, **stated))
-    for output, parts in enumerate(zip(*results, strict=True)):
-        if any(parts):
-            op.yields("Concat", *parts, output=output, axis=0 if output else _DIRECTION_OF_STEPS)
-    return op.nodes, max(op.scope.target_opset, _SLICE_BY_INPUTS)
-
-
-def _entry(op: Writer, name: str, at: int) -> str:
-    """The part of a value for one direction."""
-    value, end = op.scope.constant(name), TO_THE_END if at else 1
-    if value is not None:
-        return op.scope.add_constant(value[at : at + 1].copy(), "direction")
-    return op.add("Slice", name, op.number(at), op.number(end), op.number(0), tail="direction")
 
 
 def _last_of_steps(op: Writer) -> Written | None:
@@ -104,7 +62,6 @@ def _name_outputs(op: Writer) -> Written | None:
 RECURRENCES: Mapping[str, Sequence[Remedy]] = {
     op: (
         Remedy("its data turned round", _reverse_data, ("attributes", "first_read")),
-        Remedy("each direction by itself", _each_direction, ("attributes", "first_read")),
         Remedy("the last of its steps", _last_of_steps, ("first_read",)),
         Remedy("its last states named", _name_outputs),
     )

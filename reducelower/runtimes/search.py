@@ -14,7 +14,7 @@ from reducelower.model.schemas import REDUCTIONS
 from reducelower.rulebook.rules import Rules
 from reducelower.runtimes.facts import Fact, Is
 from reducelower.runtimes.features import Features
-from reducelower.runtimes.forms import FORMS
+from reducelower.runtimes.forms import forms_of
 from reducelower.runtimes.remedies import CASTS, PRODUCT
 from reducelower.runtimes.remedy import NO_COMPARISON_DOES, Remedy, Written, rewrite
 from reducelower.runtimes.runtime import Runtime
@@ -135,7 +135,7 @@ def remedies_for(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules, r
 def _candidates(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Remedy]:
     if not problem.overflows:
         yield from (_CONSTANT_VALUE, _OPERANDS_STORED)
-    yield from (form for form in FORMS.get(node.op_type, ()) if form.keeps_range or not problem.overflows)
+    yield from (form for form in forms_of(node.op_type) if form.keeps_range or not problem.overflows)
     if node.op_type in REDUCTIONS:
         yield from _by_rules(node, scope, problem, rules, runtime)
     elif decompose.is_expressible(node.op_type):
