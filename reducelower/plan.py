@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from reducelower.errors import Refusal, sentences
 from reducelower.lines import Line, enumerated
@@ -13,10 +13,7 @@ from reducelower.model.rewrites import Step
 from reducelower.model.text import counted
 from reducelower.options import Target
 
-__all__ = ["CHOSEN", "Label", "Plan", "Site", "Task", "joined"]
-
-Task: TypeAlias = Literal["do", "raise", "repair"]
-
+__all__ = ["CHOSEN", "Label", "Plan", "Site", "joined"]
 
 CHOSEN = "spec/"
 """The prefix of rules with the specification's own bodies, which may lose range; the caller chose that book."""
@@ -94,7 +91,6 @@ class Plan:
             sites and refusals are the nodes that the runtime computes wrongly in the unchanged model.
         assumes_nonempty: whether the result is right only if no dimension is zero when the model runs.
         losses: in a plan without verification, sentences about range that the requested form loses.
-        task: the purpose of the command, for the message about an unchanged model: nothing to do, raise or repair.
         steps: the applied rewrites and their places, for verification. Copies in other processes do not have them.
     """
 
@@ -106,7 +102,6 @@ class Plan:
     ir_version: tuple[int, int] = (0, 0)
     notes: tuple[str, ...] = field(default=())
     left: tuple[str, ...] = ()
-    task: Task = "do"
     fitted: tuple[str, ...] = ()
     unmended: tuple[str, ...] = ()
     as_it_is: Plan | None = None
@@ -157,8 +152,6 @@ class Plan:
     @property
     def fit(self) -> str:
         """A sentence that says that the model fits."""
-        if self.task != "do":
-            return f"nothing to {self.task}"
         is_more = self.target.without or self.target.runtime is not None
         return f"already {'fits' if is_more else 'at'} {self.goal}; nothing to do"
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, ValueInfoProto, helper
+from onnx import ModelProto, NodeProto
 
-from reducelower.conformance.case import Case
+from reducelower.conformance.case import Case, value_info
 from reducelower.conformance.judging import Verdict
 from reducelower.model.graph import read_from_outside
-from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.runtimes.facts import When
 
@@ -141,8 +140,8 @@ class _Cuttable:
         cut.graph.node.extend(self.nodes[at] for at in kept)
         cut.graph.initializer.extend(self._weights[name] for name in needed if name in self._weights)
         cut.graph.sparse_initializer.extend(self._sparse[name] for name in needed if name in self._sparse)
-        cut.graph.input.extend(_value_info(name, values[name]) for name in fed)
-        cut.graph.output.extend(_value_info(name, values[name]) for name in outputs)
+        cut.graph.input.extend(value_info(name, values[name]) for name in fed)
+        cut.graph.output.extend(value_info(name, values[name]) for name in outputs)
         operator = self.nodes[kept[-1]].op_type
         return Case(
             f"{operator} of {self._whole.name}",
@@ -153,7 +152,3 @@ class _Cuttable:
             tuple(values[name] for name in outputs),
             self._whole.tag,
         )
-
-
-def _value_info(name: str, value: Array) -> ValueInfoProto:
-    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, ValueInfoProto, helper, numpy_helper
 
 from reducelower.errors import RefusedError
 from reducelower.legalization.versions import ir_version_of_opset
@@ -24,7 +24,7 @@ from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.scope.node import NodeScope
 
-__all__ = ["WHOLE", "Case", "CaseFeatures", "make_case", "takes"]
+__all__ = ["WHOLE", "Case", "CaseFeatures", "make_case", "takes", "value_info"]
 
 WHOLE = "whole model"
 """The tag of cases that are whole models of users, and of their parts."""
@@ -112,11 +112,11 @@ def make_case(
     outputs = []
     for at, (output, value) in enumerate(zip(node.output, expected, strict=True)):
         shape = list(value.shape) if output_ranks is None else [None] * output_ranks[at]
-        outputs.append(helper.make_tensor_value_info(output, _type(value), shape))
+        outputs.append(value_info(output, value, shape))
     graph = helper.make_graph(
         list(nodes),
         "probe",
-        [helper.make_tensor_value_info(name, _type(value), value.shape) for name, value in inputs.items()],
+        [value_info(name, value) for name, value in inputs.items()],
         outputs,
         [numpy_helper.from_array(np.asarray(value), name) for name, value in (initializers or {}).items()],
     )
@@ -129,5 +129,7 @@ def make_case(
     return Case(full_name, node.op_type, opset, data, dict(inputs), tuple(expected), tag)
 
 
-def _type(value: Array) -> TensorProto.DataType:
-    return helper.np_dtype_to_tensor_dtype(value.dtype)
+def value_info(name: str, value: Array, shape: Sequence[int | None] | None = None) -> ValueInfoProto:
+    """The value info of an array, by default with its shape."""
+    kind = helper.np_dtype_to_tensor_dtype(value.dtype)
+    return helper.make_tensor_value_info(name, kind, value.shape if shape is None else shape)

@@ -16,7 +16,7 @@ def target_text(runtime: Runtime, remarks: Sequence[str] = ()) -> str:
     """The text of a target file, with remarks as comments at the top."""
     lines = [*(f"# {remark}" for remark in remarks), *([""] if remarks else []), "[runtime]"]
     lines += [f"name = {_text(runtime.name)}", f"version = {_text(runtime.version)}", f"about = {_text(runtime.about)}"]
-    lines += [*_entries(rules=runtime.rules, measures=runtime.measures), "", "[opsets]"]
+    lines += [*_entries(measures=runtime.measures), "", "[opsets]"]
     lines += _entries(reads=runtime.reads, prefer=runtime.prefer, ir_version=runtime.ir_version, ml=runtime.ml)
     for fact in runtime.facts:
         lines += ["", *fact_lines(fact)]

@@ -141,7 +141,7 @@ class Search:
         # Forms of one step are tried before those of two, so that the simplest is found.
         for steps in range(trial.steps):
             copy = NodeProto.FromString(node)
-            for remedy in remedies_for(copy, scope, problem, self.rules, self.runtime):
+            for remedy in remedies_for(copy, scope, problem, self.rules):
                 if remedy.caveat and trial.excused is None:
                     trial.overflows = True
                     continue

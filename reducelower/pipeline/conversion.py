@@ -20,7 +20,6 @@ from reducelower.pipeline.raising import legalized_and_raised
 from reducelower.pipeline.soundness import cures, repaired, sound, what_would_help
 from reducelower.pipeline.task import Task, refused
 from reducelower.plan import CHOSEN, Plan
-from reducelower.plan import Task as PlanTask
 
 if TYPE_CHECKING:
     from reducelower.verification import TestDataSet, Verification
@@ -66,7 +65,7 @@ def convert(
         defects.append(_about_result(settings, candidate, defect))
     else:
         return refused(task.source, defects[0])
-    plan = replace(plan, notes=(*notes, *plan.notes), task=_task_of(settings))
+    plan = replace(plan, notes=(*notes, *plan.notes))
     verification = None
     verdict: Verdict = "fits" if plan.changes_nothing and not notes else "converted"
     if settings.verify and (verdict != "fits" or _verifies_unchanged(settings)):
@@ -101,13 +100,6 @@ def _prepared(source: LoadedModel, settings: Settings) -> tuple[LoadedModel, tup
     if refusals := (*inlining.refusals, *fitting.refusals):
         raise ConversionError(refusals)
     return replace(source, document=fitting.document), (*notes, *inlining.done, *fitting.done)
-
-
-def _task_of(settings: Settings) -> PlanTask:
-    """The task of a command: "raise" or "repair" only if nothing else was requested."""
-    if settings.target != Target() or settings.inline:
-        return "do"
-    return "raise" if settings.raised is not None else "repair" if settings.repair else "do"
 
 
 def _verifies_unchanged(settings: Settings) -> bool:

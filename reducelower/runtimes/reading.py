@@ -34,7 +34,6 @@ class _About:
     name: str | None = None
     version: str | None = None
     about: str | None = None
-    rules: Literal["stable", "core", "portable"] | None = None
     measures: Literal["operators"] | None = None
 
 

@@ -26,7 +26,6 @@ class Runtime:
         reads: opset versions it reads.
         prefer: opset version that a model is converted to if its own does not do.
         facts: what it gets wrong or refuses.
-        rules: rule book to try before the others; empty for none in particular.
         ir_version: newest IR version it reads; None if it does not matter.
         ml: newest version of the domain ``ai.onnx.ml`` it reads; None if it does not matter.
         members: the runtimes that are combined in it, if any; see `combined`.
@@ -42,7 +41,6 @@ class Runtime:
     facts: tuple[Fact, ...]
     ir_version: int | None = None
     ml: int | None = None
-    rules: str = ""
     members: tuple[Runtime, ...] = ()
     note: str = ""
     measures: str = ""
@@ -116,7 +114,6 @@ def combined(runtimes: Sequence[Runtime]) -> Runtime:
         facts=tuple(replace(fact, says=f"({each}) {fact.says}") for each in members for fact in each.facts),
         ir_version=min((each.ir_version for each in members if each.ir_version is not None), default=None),
         ml=min((each.ml for each in members if each.ml is not None), default=None),
-        rules=next((each.rules for each in members if each.rules), ""),
         members=tuple(members),
         note=" ".join(filter(None, (each.note for each in members))),
     )

@@ -31,6 +31,9 @@ _OVERFLOWING_BODIES = {
 The body of ReduceLogSumExp is never used: it overflows for common values, and every kernel subtracts the maximum.
 """
 
+_BOOKS = ("stable", "core", "portable")
+"""The books whose rules keep values in range, in the order in which they are tried; the user's own comes first."""
+
 _EXCUSABLE = frozenset({"overflows", "elsewhere"})
 """Outcomes with which a node may stay, and is reported, if no remedy avoids them."""
 
@@ -115,7 +118,7 @@ def misfit(node: NodeProto, scope: Scope, facts: Sequence[Fact]) -> Misfit | Non
     return Misfit(tuple(true), unknown) if true or unknown is not None else None
 
 
-def remedies_for(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Remedy]:
+def remedies_for(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules) -> Iterator[Remedy]:
     """The remedies to try for a node, the least intrusive first, without those that were measured to be no better.
 
     If values overflow, these are only the ones that keep values in range: the rules made for that, or a wider type.
@@ -125,41 +128,35 @@ def remedies_for(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules, r
     seen = set().union(*(fact.not_by for fact in problem.facts))
     # Facts are avoided one after the other. A remedy that does nothing about the first only defers it.
     conditions = [name for fact in problem.facts[:1] for name, _ in fact.when.conditions]
-    for remedy in _candidates(node, scope, problem, rules, runtime):
+    for remedy in _candidates(node, scope, problem, rules):
         # Several books may have the same rule.
         if remedy.name not in seen and (not problem.facts or remedy.may_help(conditions)):
             seen.add(remedy.name)
             yield remedy
 
 
-def _candidates(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Remedy]:
+def _candidates(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules) -> Iterator[Remedy]:
     if not problem.overflows:
         yield from (_CONSTANT_VALUE, _OPERANDS_STORED)
     yield from (form for form in forms_of(node.op_type) if form.keeps_range or not problem.overflows)
     if node.op_type in REDUCTIONS:
-        yield from _by_rules(node, scope, problem, rules, runtime)
+        yield from _by_rules(node, scope, problem, rules)
     elif decompose.is_expressible(node.op_type):
         other = Remedy(f"{node.op_type} by other operators", _other_operators)
         if node.op_type not in NO_COMPARISON_DOES or any(other.name in fact.by for fact in problem.facts):
             yield other
 
 
-def _by_rules(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Remedy]:
+def _by_rules(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules) -> Iterator[Remedy]:
     """The ways to write a reduction with other operators or in another element type."""
-    for book in _books(rules, runtime):
+    own = [] if rules.book.name in ("spec", *_BOOKS) else [rules]
+    for book in (*own, *map(Rules, _BOOKS)):
         yield from _by_rule(book, node, scope)
     # Only float16 gains range by a cast: it overflows long before float does.
     if not problem.overflows or scope.element_type(node.input[0]) == TensorProto.FLOAT16:
         yield from (*CASTS, PRODUCT)
     if not problem.overflows and node.op_type != "ReduceLogSumExp":
         yield from _by_rule(Rules("spec"), node, scope)
-
-
-def _books(rules: Rules, runtime: Runtime) -> list[Rules]:
-    """The books whose rules keep values in range: the user's own, then the one that suits the runtime, then others."""
-    own = [] if rules.book.name in ("spec", "stable", "core", "portable") else [rules]
-    names = sorted(("stable", "core", "portable"), key=lambda name: name != runtime.rules)
-    return [*own, *map(Rules, names)]
 
 
 def _by_rule(book: Rules, node: NodeProto, scope: Scope) -> Iterator[Remedy]:

@@ -80,6 +80,14 @@ def _pad_before(op: Writer) -> Written | None:
     )
 
 
+def _state_strides(op: Writer) -> Written | None:
+    """State the strides of 1 that a pool has by default."""
+    kernel = op.attribute("kernel_shape")
+    if op.attribute("strides") or not kernel:
+        return None
+    return rewrite(op, *op.node.input, strides=[1] * len(kernel))
+
+
 def _copy_after(op: Writer) -> Written:
     """Copy the result by an Identity."""
     result = op.add(op.node.op_type, *op.node.input, tail="result", copied=op.node.attribute)
@@ -103,6 +111,7 @@ def _without(node: NodeProto, *names: str) -> list[AttributeProto]:
     return [attribute for attribute in node.attribute if attribute.name not in names]
 
 
+_STRIDES_STATED = Remedy("strides stated", _state_strides)
 _PADS_STATED = Remedy("pads stated", _state_pads, ("attributes",))
 _VALID = Remedy("auto_pad VALID in place of no pads", _state_valid, ("attributes",))
 _NEGATED = Remedy("Neg twice before it", _negate_before, ("after",))
@@ -110,9 +119,10 @@ _PAD_BEFORE = Remedy("Pad before it", _pad_before, ("attributes", "uneven"))
 _IDENTITY_AFTER = Remedy("Identity after it", _copy_after)
 
 WINDOWS: Mapping[str, Sequence[Remedy]] = {
-    "AveragePool": (_PADS_STATED, _PAD_BEFORE, _VALID, _NEGATED),
+    "AveragePool": (_STRIDES_STATED, _PADS_STATED, _PAD_BEFORE, _VALID, _NEGATED),
     "Conv": (_PADS_STATED, _PAD_BEFORE, _IDENTITY_AFTER),
     "ConvTranspose": (_PADS_STATED, _IDENTITY_AFTER),
-    "MaxPool": (_PADS_STATED, _PAD_BEFORE, _VALID, _NEGATED),
+    "LpPool": (_STRIDES_STATED,),
+    "MaxPool": (_STRIDES_STATED, _PADS_STATED, _PAD_BEFORE, _VALID, _NEGATED),
 }
 """By operator, in the order in which they are tried."""

@@ -25,11 +25,13 @@ def node(text: str, opset: int = 13) -> ModelProto:
     return model(f"(float[2,3,4] x) => (float[a,b,c] y) {{ {text} }}", opset)
 
 
-@pytest.mark.parametrize("rules", ["stable", "portable"])
-def test_the_rule_book_that_a_target_names_is_tried_first(rules: str) -> None:
+@pytest.mark.parametrize(
+    ("not_by", "rules"), [("", "stable"), ("not_by = ['stable/ReduceL2', 'core/ReduceL2']", "portable")]
+)
+def test_a_rule_that_is_no_better_is_not_taken(not_by: str, rules: str) -> None:
     source = node("y = ReduceL2 <axes = [2]> (x)")
-    head = HEAD.replace('about = "Made up."', f'about = "Made up."\nrules = "{rules}"')
-    legalized = legalize(source, Target(13, runtime=runtime("operators = ['ReduceL2']\nis = 'overflows'", head=head)))
+    target = Target(13, runtime=runtime(f"operators = ['ReduceL2']\nis = 'overflows'\n{not_by}"))
+    legalized = legalize(source, target)
     assert [site.rule for site in legalized.plan.sites] == [f"{rules}/ReduceL2 for toaster"]
     x = floats(2, 3, 4)
     norms = np.linalg.norm(x.astype(np.float64), axis=2, keepdims=True)
