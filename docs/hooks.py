@@ -14,12 +14,11 @@ from typing import Any
 import click
 
 from reducelower import __version__
-from reducelower.adapters import constants, decompose, reductions
-from reducelower.adapters.registry import Crossing, crossings
+from reducelower.adapters.absent import is_expressible
+from reducelower.adapters.crossings import Crossing, crossings
+from reducelower.adapters.rules import Function
 from reducelower.model.schemas import all_operators, latest_opset, schema, versions
-
-_REGISTERING = (constants, reductions)
-"""Modules that register rewrites on import."""
+from reducelower.rulebook.rows import Row
 
 ROOT = Path(__file__).parents[1]
 
@@ -76,13 +75,11 @@ def _downward(op_type: str) -> str:
 
 
 def _treatment(crossing: Crossing) -> str:
-    if crossing.is_plain:
-        return ""
-    if crossing.rewrite is not None:
+    if any(isinstance(rule, Function) for rule in crossing.rules):
         return "rewritten at"
     if crossing.moves:
         return "input to attribute at"
-    if any(row.refuse and not row.occasion.guard for row in crossing.rows):
+    if any(isinstance(rule, Row) and rule.refuse and not rule.occasion.guard for rule in crossing.rules):
         return "refused at"
     return "as far as the older version says it at"
 
@@ -91,7 +88,7 @@ def _before_first(op_type: str) -> str:
     first = versions(op_type)[0]
     if first == 1:
         return ""
-    return f"{first}: expressed by others" if decompose.is_expressible(op_type) else f"{first}: refused"
+    return f"{first}: expressed by others" if is_expressible(op_type) else f"{first}: refused"
 
 
 def rule_book() -> str:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from reducelower.adapters import decompose, ops
-from reducelower.adapters import registry as crossings
-from reducelower.adapters.registry import Crossing
+from reducelower.adapters.crossings import crossing_at
+from reducelower.adapters.rules import Function, rules_for
 from reducelower.model.schemas import REDUCTIONS, all_operators, schema, versions
 from reducelower.rulebook.boundaries import shipped
 from reducelower.rulebook.guards import asked_in, what_is_wrong
-from reducelower.rulebook.rows import rows_of
+from reducelower.rulebook.occasions import Way
+from reducelower.rulebook.rows import Row, rows_of
 
 SAME_IN_PRACTICE = {
     **{
@@ -44,16 +44,12 @@ def _reviewed() -> dict[tuple[str, int], str]:
 
 REVIEWED = _reviewed()
 INSTALLED = [(operator, version) for operator in sorted(all_operators()) for version in versions(operator)]
+WAYS: tuple[Way, ...] = ("below", "from")
 BOUNDARIES = [
     (operator, version)
     for operator, version in INSTALLED
     if schema(operator, version) is not None and schema(operator, version - 1) is not None
 ]
-
-
-def _crossing(operator: str, version: int, *, down: bool) -> Crossing:
-    ops.load(operator)
-    return crossings._crossing(operator, version, version - 1, down)
 
 
 def test_every_operator_version_of_the_installed_onnx_was_looked_at() -> None:
@@ -67,10 +63,8 @@ def test_every_operator_version_of_the_installed_onnx_was_looked_at() -> None:
 
 def test_what_changed_behind_the_schema_is_in_a_table_or_rewritten() -> None:
     for operator, version in [key for key in BOUNDARIES if REVIEWED.get(key) == "!"]:
-        both = [_crossing(operator, version, down=down) for down in (True, False)]
-        is_rewritten = any(
-            one.rewrite or one.rules or one.rows or one.changed_defaults or one.moves or one.required for one in both
-        )
+        both = [crossing_at(operator, version, down=down) for down in (True, False)]
+        is_rewritten = any(one.rules or one.changed_defaults or one.moves or one.required for one in both)
         assert is_rewritten or (operator, version) in SAME_IN_PRACTICE, f"{operator} {version}"
 
 
@@ -85,8 +79,8 @@ def _what_does_not_follow(operator: str, version: int) -> str:
     assert below is not None
     assert above is not None
     for down in (True, False):
-        crossing = _crossing(operator, version, down=down)
-        if crossing.rewrite is not None or crossing.rules or crossing.rows:
+        crossing = crossing_at(operator, version, down=down)
+        if crossing.rules:
             continue
         gone = crossing.gone - {move.attribute for move in crossing.moves}
         # What the other side does not have is refused unless it says nothing.
@@ -102,18 +96,13 @@ def _what_does_not_follow(operator: str, version: int) -> str:
     return ""
 
 
-def test_rewrites_stand_at_boundaries_that_exist() -> None:
-    assert set(crossings._LOWERS) | set(crossings._RAISES) <= set(REVIEWED)
-
-
-def _written_at(operator: str, way: str) -> set[int]:
-    entries = [*rows_of(operator), *shipped().rules(operator)]
-    return {each.occasion.boundary(operator) for each in entries if each.occasion.way == way}
+def _written_at(operator: str, way: Way) -> set[int]:
+    return {rule.occasion.boundary(operator) for rule in rules_for(operator, way)}
 
 
 @pytest.mark.parametrize("operator", sorted({operator for operator, _ in REVIEWED}))
-def test_rules_in_text_stand_at_boundaries_that_exist(operator: str) -> None:
-    assert {(operator, version) for way in ("below", "from") for version in _written_at(operator, way)} <= set(REVIEWED)
+def test_rules_stand_at_boundaries_that_exist(operator: str) -> None:
+    assert {(operator, version) for way in WAYS for version in _written_at(operator, way)} <= set(REVIEWED)
 
 
 @pytest.mark.parametrize("operator", sorted({operator for operator, _ in REVIEWED}))
@@ -129,19 +118,20 @@ def test_rows_name_what_their_operator_has(operator: str) -> None:
 
 
 @pytest.mark.parametrize("operator", shipped().operators)
-def test_a_boundary_has_rules_in_text_or_a_rewrite_in_python_but_not_both(operator: str) -> None:
-    ops.load(operator)
-    for way, registered in (("below", crossings._LOWERS), ("from", crossings._RAISES)):
-        rules = {rule.occasion.boundary(operator) for rule in shipped().rules(operator) if rule.occasion.way == way}
-        assert not rules & {version for name, version in registered if name == operator}
-    assert not (shipped().tried(operator, "absent") and operator in decompose._EXPRESSIONS)
+def test_a_boundary_has_rules_in_text_or_in_python_but_not_both(operator: str) -> None:
+    for way in (*WAYS, "absent"):
+        kinds: dict[int, set[bool]] = {}
+        for rule in rules_for(operator, way):
+            if not isinstance(rule, Row):
+                kinds.setdefault(rule.occasion.boundary(operator), set()).add(isinstance(rule, Function))
+        assert all(len(found) == 1 for found in kinds.values())
 
 
 @pytest.mark.parametrize("operator", REDUCTIONS)
 def test_the_rules_of_reductions_stand_where_the_schemas_move_axes_and_where_negative_ones_came(operator: str) -> None:
-    moves = [version for version in versions(operator)[1:] if _crossing(operator, version, down=True).moves]
+    moves = [version for version in versions(operator)[1:] if crossing_at(operator, version, down=True).moves]
     assert len(moves) == 1
     assert _written_at(operator, "from") == set(moves)
     assert _written_at(operator, "below") == {11, *moves}
     for version in set(versions(operator)[1:]) - {11, *moves}:  # which changed element types only
-        assert all(_crossing(operator, version, down=down).is_plain for down in (True, False))
+        assert all(crossing_at(operator, version, down=down).is_plain for down in (True, False))

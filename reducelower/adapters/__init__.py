@@ -1,7 +1,6 @@
 """Adapters: how nodes cross the boundaries between versions of their operators.
 
-`registry` takes a node across one boundary, by the schemas and by the rewrites that modules of `ops` register with
-`lowers` and `raises`. `decompose` expresses an operator that the
-target lacks by others, and `casts` computes in an element type that the target takes. Adapters write their nodes with
-the `Writer` of `builder`.
+`rules` finds and tries the rules for a node. `crossings` takes a node across boundaries, by rules and by the schemas.
+`absent` expresses an operator that the target lacks by others, and `casts` computes in an element type that the target
+takes. Rules in Python are in `ops`; they write their nodes with the `Writer` of `builder`.
 """

@@ -13,11 +13,12 @@ import numpy as np
 from onnx import NodeProto, TensorProto, defs, helper, numpy_helper
 
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.rules import first, rules_for
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
 from reducelower.model.numbers import whole_range
 from reducelower.model.schemas import element_type_name, parse_element_type, schema, versions
-from reducelower.rulebook.boundaries import Boundaries, shipped
+from reducelower.rulebook.boundaries import Boundaries
 from reducelower.scope.body import AnyScope
 from reducelower.scope.values import read_tensor
 
@@ -38,10 +39,9 @@ def retype(node: NodeProto, scope: AnyScope, misfit: str, goal: defs.OpSchema, o
 
     Rules of the user's `own` are tried first.
     """
-    for rule in (rule for rules in (own, shipped()) if rules for rule in rules.tried(node.op_type, "lacking")):
-        nodes = rule.apply(node, scope, goal.since_version)
-        if isinstance(nodes, list):
-            return nodes, None, []
+    written = first(rules_for(node.op_type, "lacking", own=own), node, scope, goal.since_version)
+    if written is not None:
+        return written.nodes, None, []
     if not misfit.startswith("tensor("):
         raise RefusedError(f"{node.op_type} does not take {misfit} at opset {scope.target_opset}")
     op, element_type = Writer(node, scope), parse_element_type(misfit)
@@ -51,10 +51,10 @@ def retype(node: NodeProto, scope: AnyScope, misfit: str, goal: defs.OpSchema, o
             if node.op_type in _GENERATORS:
                 _generate_floats(op, element_type)
             return _cast_around(op, element_type, wide, goal, variables)
-    for rule in shipped().tried(node.op_type, "absent") if node.op_type == "BitShift" else ():
-        nodes = rule.apply(node, scope, goal.since_version)
-        if isinstance(nodes, list) and rule.opset == CAST_OPSET:
-            return nodes, None, []
+    others = rules_for(node.op_type, "absent") if node.op_type == "BitShift" else ()
+    written = first(others, node, scope, goal.since_version)
+    if written is not None:
+        return written.nodes, None, []
     raise refusal(op, element_type)
 
 

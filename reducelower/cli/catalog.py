@@ -90,7 +90,7 @@ def _trials(book: RuleBook, operator: str | None) -> Iterator[Trial]:
     from reducelower.pipeline.trials import Trial, try_expansion
 
     book.check()
-    own = book.boundaries()
+    own = book.boundaries
     of_domains = {} if own is None else own.of_domains
     at_boundaries = (
         []

@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 from onnx import ModelProto, NodeProto
 
-from reducelower.adapters import constants
 from reducelower.errors import Place, Refusal, RefusedError, RuleError
 from reducelower.legalization.checking import refuse_invalid, refuse_types_not_allowed
 from reducelower.legalization.dead_code import remove_unused
@@ -37,10 +36,6 @@ __all__ = ["GraphPass"]
 _Settled: TypeAlias = "tuple[list[NodeProto] | None, str]"
 _Settle: TypeAlias = Callable[[NodeProto, NodeScope], _Settled]
 """Legalizes one node; returns what replaces it, or None if it stays, perhaps edited, and a label for the report."""
-
-_REGISTERING = (constants,)
-"""Modules that register adapters when they are imported."""
-
 
 _HAS_ROTARY_EMBEDDING = 23
 """The oldest opset version with RotaryEmbedding."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from onnx import __version__
 
-from reducelower.adapters.registry import Crossing, crossings
+from reducelower.adapters.crossings import Crossing, crossings
 from reducelower.legalization.element_types import dropped_types
 from reducelower.model.schemas import (
     EXPERIMENTAL,
@@ -87,12 +87,11 @@ class Treatments(dict[str, Treatment]):
         assert self.target.opset is not None
         if op_type in self.target.without:
             return Treatment(expand=True)
-        if self.boundaries is None:
-            return _shipped(op_type, self.opset, self.target.opset)
         return _between(op_type, self.opset, self.target.opset, self.boundaries)
 
 
-def _between(op_type: str, opset: int, goal_opset: int, boundaries: Boundaries | None = None) -> Treatment:
+@lru_cache(maxsize=8192)
+def _between(op_type: str, opset: int, goal_opset: int, own: Boundaries | None) -> Treatment:
     """What an operator needs between two opset versions."""
     source_opset = first_version(op_type, opset) or opset
     source, goal = schema(op_type, source_opset), schema(op_type, goal_opset)
@@ -104,15 +103,8 @@ def _between(op_type: str, opset: int, goal_opset: int, boundaries: Boundaries |
         return _unknown(op_type, opset)
     if source is None or goal is None:
         return Treatment(absent=True)
-    steps = crossings(op_type, source_opset, goal_opset)
-    if boundaries is not None:
-        steps = tuple(replace(step, further=boundaries.at(op_type, step.boundary, down=step.down)) for step in steps)
-    needed = tuple(step for step in steps if not step.is_plain)
-    return Treatment(needed, dropped=dropped_types(source, goal))
-
-
-_shipped = lru_cache(maxsize=8192)(_between)
-"""The same with the shipped rules alone, which every run asks about the same operators."""
+    path = crossings(op_type, source_opset, goal_opset, own)
+    return Treatment(path, dropped=dropped_types(source, goal))
 
 
 _NOT_EXPERIMENTAL = 10

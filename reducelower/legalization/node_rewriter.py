@@ -7,23 +7,28 @@ legalized in turn, from the opset version for which they were written.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING
 
 from onnx import GraphProto, NodeProto
 
+from reducelower.adapters import casts
+from reducelower.adapters.absent import expressions, replacement
 from reducelower.adapters.allowed import refuse_disallowed
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.registry import ItsBody, moved
+from reducelower.adapters.crossings import moved
+from reducelower.adapters.rules import AnyRule, first
 from reducelower.errors import RefusedError, RuleError, UnknownValueError
 from reducelower.legalization.element_types import first_type_not_taken, may_not_be_taken
 from reducelower.legalization.legality import Treatments
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, schema
+from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, first_version, schema
 from reducelower.options import Target
 from reducelower.plan import joined
 from reducelower.rulebook import Rule
-from reducelower.rulebook.boundaries import first_that_holds
+from reducelower.rulebook.boundaries import Boundaries
+from reducelower.rulebook.occasions import NeedsBodyError
 from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.body import AnyScope, BodyScope
 
@@ -55,13 +60,18 @@ class NodeRewriter:
         self.tables: dict[int, Treatments] = {}
         self._trial: Trial | None = None
         """Where the search is that tries a form with these nodes; None for nodes of the model."""
-        self._expanding: tuple[str, ...] = ()
-        self._expressing: tuple[str, ...] = ()
+        self._nested: tuple[str, ...] = ()
+        """The operators that are replaced by these nodes, from the outside in."""
+
+    @property
+    def _own(self) -> Boundaries | None:
+        """The user's own rules of version boundaries."""
+        return self.rules.book.boundaries
 
     def table(self, opset: int) -> Treatments:
         """The treatments of operators at an opset version."""
         if opset not in self.tables:
-            self.tables[opset] = Treatments(opset, self.target, self.rules.boundaries)
+            self.tables[opset] = Treatments(opset, self.target, self._own)
         return self.tables[opset]
 
     def settle(self, node: NodeProto, scope: AnyScope, *, mistyped: bool = False) -> tuple[list[NodeProto] | None, str]:
@@ -86,37 +96,28 @@ class NodeRewriter:
             except RefusedError as refused:
                 raise self._with_suggested_book(refused, before, opset, scope) from None
         if treatment.absent:
-            return self._replace_absent(node, opset, scope)
-        labels = ""
-        for crossing in treatment.crossings:
-            crossing.leave_out_empty_ends(node)
-            inputs, before = list(node.input), node.SerializeToString()
-            outcome = crossing.cross(node, scope)
-            if isinstance(outcome, ItsBody):
-                if node.op_type not in REDUCTIONS:
-                    return self._replace_absent(node, crossing.boundary, scope)
-                rule = self.rules.find_simpler(node, scope)
-                nodes, label = self.expand(node, crossing.boundary, scope, rule)
-                return nodes, f"{label}, for axes known at run time"
-            if outcome is None and node.SerializeToString() == before:
-                continue
-            label = crossing.label if outcome is None else outcome.label
-            labels = f"{labels}; {label}" if labels else label
-            if outcome is not None:
-                dropped_types = treatment.dropped
-                mistyped = mistyped or any(
-                    scope.type_string(name) in dropped_types for name in inputs if dropped_types and name
-                )
-                return self.settle_all(outcome, outcome.opset, scope, mistyped=mistyped), labels
+            return self._by_other_operators(node, first_version(node.op_type, opset) or opset, scope)
+        inputs = list(node.input)
+        try:
+            written, label = moved(node, treatment.crossings, scope)
+        except NeedsBodyError as lost:
+            if node.op_type not in REDUCTIONS:
+                return self._by_other_operators(node, lost.opset, scope)
+            nodes, label = self.expand(node, lost.opset, scope, self.rules.find_simpler(node, scope))
+            return nodes, f"{label}, for axes known at run time"
+        if written is not None:
+            dropped = treatment.dropped
+            mistyped = mistyped or any(scope.type_string(name) in dropped for name in inputs if dropped and name)
+            return self.settle_all(written.nodes, written.opset, scope, mistyped=mistyped), label
         if treatment.facts:
             from reducelower.legalization.form_search import Search
 
             assert self.target.runtime is not None
             search = Search(self.target.runtime, self.rules, self._apply)
-            form, label = search.form_that_suits(node, scope, treatment.facts, self._trial)
+            form, form_label = search.form_that_suits(node, scope, treatment.facts, self._trial)
             if form is not None:
-                return form, joined(labels, label)
-        return None, labels
+                return form, joined(label, form_label)
+        return None, label
 
     def _apply(self, remedy: Remedy, node: NodeProto, scope: AnyScope, trial: Trial) -> list[NodeProto] | None:
         """The nodes of a form that a search tries; None if it does not apply."""
@@ -129,17 +130,14 @@ class NodeRewriter:
 
     def settle_other(self, node: NodeProto, scope: AnyScope) -> tuple[list[NodeProto] | None, str]:
         """As `settle`, for a node of another domain that is not wanted."""
-        own = self.rules.boundaries
-        rules = None if own is None else own.of_domains.get(node.domain)
-        result = None if rules is None else first_that_holds(rules.tried(node.op_type, "absent"), node, scope, 1)
-        if result is None:
+        rules = self._own.of_domains.get(node.domain) if self._own is not None else None
+        written = None if rules is None else first(rules.rules(node.op_type), node, scope, 1)
+        if written is None:
             raise RefusedError(
                 f"the target has nothing of {node.domain}, and no rule says what this {node.op_type} becomes",
                 f"write a rule for 'absent' into the folder versions/{node.domain} of your rules",
             )
-        rule, outcome = result
-        assert not isinstance(outcome, ItsBody)  # rules for domains are checked to have none
-        return self.settle_all(outcome, rule.opset, scope), rule.label(node, scope)
+        return self.settle_all(written.nodes, written.opset, scope), written.label
 
     def is_unwanted(self, node: NodeProto) -> bool:
         """Whether a node is of a domain of which nothing may remain."""
@@ -195,20 +193,37 @@ class NodeRewriter:
 
     def expand(self, node: NodeProto, opset: int, scope: AnyScope, rule: Rule) -> tuple[list[NodeProto], str]:
         """Replace a node by the body of a rule, after moving it to the rule's opset version."""
-        if node.op_type in self._expanding:
-            raise RefusedError(f"the rule for {node.op_type} leads back to {node.op_type}", "change the rule")
-        label = rule.name
-        if not self.rules.book.trusted and rule.book == self.rules.book.name:
-            scope.node_scope.applied.append(rule.place)
-        outcome, opset = moved(node, opset, rule.opset, scope)
-        if outcome is not None:
-            return self.settle_all(outcome, opset, scope), label
-        from reducelower.rulebook.bodies import instantiate
+        nodes, _ = self._replaced(node, opset, scope, (rule,))
+        return nodes, rule.name
 
+    def _by_other_operators(self, node: NodeProto, opset: int, scope: AnyScope) -> tuple[list[NodeProto], str]:
+        if self.target.runtime is not None:
+            from reducelower.legalization.form_search import refuse_other_operators
+
+            refuse_other_operators(self.target.runtime, node, scope)
+        # The replacement is written for an opset version that may lack types that the operator takes at its own.
+        mistyped = may_not_be_taken(node, scope)
+        nodes, label = self._replaced(node, opset, scope, expressions(node.op_type, self._own), mistyped=mistyped)
+        return nodes, label or f"{node.op_type} by other operators"
+
+    def _replaced(
+        self, node: NodeProto, opset: int, scope: AnyScope, rules: Sequence[AnyRule], *, mistyped: bool = False
+    ) -> tuple[list[NodeProto], str]:
+        """Replace a node, written for an opset version, by what the first rule that is for it writes.
+
+        Raises:
+            RefusedError: none is, or operators of the target are expressed by each other.
+            RuleError: the user's own rules lead back to the operator.
+        """
+        if self._nested.count(node.op_type) == _MOST_NESTED:
+            if scope.node_scope.applied:
+                raise RuleError(f"it leads back to {node.op_type}, which may not remain", *scope.node_scope.applied[-1])
+            circle = list(dict.fromkeys(self._nested))
+            raise RefusedError(f"opset {self.goal} has neither {' nor '.join(circle)}", operator=circle[0])
         inner = copy(self)
-        inner._expanding = (*self._expanding, node.op_type)
-        nodes = instantiate(rule.function, node, scope, rule.opset, rule.helpers)
-        return inner.settle_all(nodes, rule.opset, scope), label
+        inner._nested = (*self._nested, node.op_type)
+        written = replacement(node, opset, scope, rules, self._own)
+        return inner.settle_all(written.nodes, written.opset, scope, mistyped=mistyped), written.label
 
     def _with_suggested_book(self, refused: RefusedError, node: bytes, opset: int, scope: AnyScope) -> RefusedError:
         """The refusal, with a shipped rule book in its hint that can expand the node, if there is one."""
@@ -223,26 +238,6 @@ class NodeRewriter:
             return refused
         return refused
 
-    def _replace_absent(self, node: NodeProto, opset: int, scope: AnyScope) -> tuple[list[NodeProto], str]:
-        from reducelower.adapters import decompose
-
-        if self.target.runtime is not None:
-            from reducelower.legalization.form_search import refuse_other_operators
-
-            refuse_other_operators(self.target.runtime, node, scope)
-        # The replacement is written for an opset version that may lack types that the operator takes at its own.
-        mistyped = may_not_be_taken(node, scope)
-        if self._expressing.count(node.op_type) == _MOST_NESTED:
-            own = self.rules.boundaries.tried(node.op_type, "absent") if self.rules.boundaries is not None else ()
-            if own:
-                raise own[0].source.error(f"it leads back to {node.op_type}, which opset {self.goal} lacks")
-            circle = list(dict.fromkeys(self._expressing))
-            raise RefusedError(f"opset {self.goal} has neither {' nor '.join(circle)}", operator=circle[0])
-        inner = copy(self)
-        inner._expressing = (*self._expressing, node.op_type)
-        nodes, written, label = decompose.replacement(node, opset, scope, self.rules.boundaries)
-        return inner.settle_all(nodes, written, scope, mistyped=mistyped), label
-
     def fit(self, node: NodeProto, scope: AnyScope, *, strict: bool = True) -> list[NodeProto] | None:
         """Add casts around a node if the target's version does not take its element type; None if it does.
 
@@ -254,9 +249,7 @@ class NodeRewriter:
         misfit = first_type_not_taken(node, scope, goal, strict=strict)
         if misfit is None:
             return None
-        from reducelower.adapters import casts
-
-        before, inner, after = casts.retype(node, scope, misfit, goal, self.rules.boundaries)
+        before, inner, after = casts.retype(node, scope, misfit, goal, self._own)
         middle = [] if inner is None else [inner]
         body = BodyScope(scope, [*before, *middle, *after], self.goal)
         # Node and casts are for different opset versions, and the target takes the types of the casts.

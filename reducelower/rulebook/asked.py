@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count, zip_longest
 from typing import Any
@@ -15,9 +16,9 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, refuse_reference
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import schema_in_force
-from reducelower.scope.scope import Scope
+from reducelower.scope.body import AnyScope
 
-__all__ = ["Asked"]
+__all__ = ["Asked", "Tried", "with_all"]
 
 _CORRECT = "correct the rule: it can ask about what the node reads, and not about what its body computes"
 
@@ -29,7 +30,7 @@ class Asked:
         terms: which terms of guards hold, by their text; all rules that give the same names can use them.
     """
 
-    def __init__(self, function: FunctionProto, node: NodeProto, scope: Scope, opset: int) -> None:
+    def __init__(self, function: FunctionProto, node: NodeProto, scope: AnyScope, opset: int) -> None:
         self.function = function
         self.node = node
         self.scope = scope
@@ -101,3 +102,30 @@ class Asked:
             return self.scope.ask("constant", operand) if operand else None
         attribute = self.attribute(name)
         return None if attribute is None else np.asarray(attribute)
+
+
+@dataclass
+class Tried:
+    """A node for which rules are tried, and what their guards have asked about it so far.
+
+    Attributes:
+        opset: the opset version that the node is written for.
+        asked: the node as rules name it, by their names for inputs and outputs.
+    """
+
+    node: NodeProto
+    scope: AnyScope
+    opset: int
+    asked: dict[tuple[tuple[str, ...], tuple[str, ...]], Asked] = field(default_factory=dict)
+
+
+def with_all(function: FunctionProto, node: NodeProto) -> FunctionProto:
+    """A rule with as many inputs and outputs as the node: more follow the last one and are named after it."""
+    more_in, more_out = len(node.input) - len(function.input), len(node.output) - len(function.output)
+    if max(more_in, more_out) <= 0 or not (function.input or more_in <= 0):
+        return function
+    extended = FunctionProto()
+    extended.CopyFrom(function)
+    extended.input.extend(f"{function.input[-1]}_and_{place}" for place in range(more_in))
+    extended.output.extend(f"{function.output[-1]}_and_{place}" for place in range(more_out))
+    return extended

@@ -21,7 +21,7 @@ __all__ = ["instantiate", "write_out"]
 
 
 def instantiate(
-    function: FunctionProto, node: NodeProto, scope: Scope, opset: int, helpers: Helpers | None = None
+    function: FunctionProto, node: NodeProto, scope: AnyScope, opset: int, helpers: Helpers | None = None
 ) -> list[NodeProto]:
     """The nodes of a function body that replace a node, at the opset version of the body."""
     body = specialized(function, helpers or {}, Asked(function, node, scope, opset), is_general=True)

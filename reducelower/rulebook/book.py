@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,18 @@ from onnx import FunctionProto, defs
 
 from reducelower.errors import RuleError
 from reducelower.model.schemas import element_type_name
+from reducelower.rulebook.asked import Tried
 from reducelower.rulebook.bindings import SUPPORTED, Claim, claim_of
+from reducelower.rulebook.bodies import instantiate
 from reducelower.rulebook.boundaries import Boundaries, shipped
+from reducelower.rulebook.occasions import Occasion, Written
 from reducelower.rulebook.reading import (
     SUFFIX,
     VERSIONS,
     Folder,
     Helpers,
+    RuleText,
     Source,
-    Written,
     by_name,
     called,
     home,
@@ -29,8 +33,27 @@ from reducelower.rulebook.validation import check_boundaries, validate
 __all__ = ["Rule", "RuleBook", "load_forms"]
 
 
-class Rule(Written):
-    """A function that replaces an operator, for some element types."""
+@dataclass(frozen=True)
+class Rule(RuleText):
+    """A function that replaces an operator, for some element types.
+
+    Attributes:
+        is_own: whether it is of a book of the user's.
+    """
+
+    is_own: bool = False
+
+    @property
+    def occasion(self) -> Occasion:
+        """It replaces nodes of the opset version that it is written for."""
+        return Occasion("body", str(self.opset))
+
+    def written(self, tried: Tried) -> Written:
+        """The nodes of the body."""
+        if self.is_own:
+            tried.scope.node_scope.applied.append(self.place)
+        nodes = instantiate(self.function, tried.node, tried.scope, self.opset, self.helpers)
+        return Written(nodes, self.opset, self.name)
 
     @property
     def element_types(self) -> str:
@@ -139,10 +162,19 @@ class RuleBook:
         """
         return next((rule for rule in self.rules(op_type) if rule.claim.holds(element_type, forbidden)), None)
 
+    @cached_property
     def boundaries(self) -> Boundaries | None:
-        """The rules of version boundaries in its folder, as read anew; None if it has none."""
+        """The rules of version boundaries in its folder, checked; None if it has none.
+
+        Raises:
+            RuleError: one of them is wrong.
+        """
         folder = None if self._folder.path is None else self._folder.path / VERSIONS
-        return Boundaries(folder, shipped().helpers, name=self.name) if folder is not None and folder.is_dir() else None
+        if folder is None or not folder.is_dir():
+            return None
+        boundaries = Boundaries(folder, shipped().helpers, name=self.name)
+        check_boundaries(boundaries)
+        return boundaries
 
     def check(self) -> None:
         """Load every rule, those of version boundaries as well, to find errors now.
@@ -152,9 +184,7 @@ class RuleBook:
         """
         for op_type in self.operators:
             self.rules(op_type)
-        boundaries = self.boundaries()
-        if boundaries is not None:
-            check_boundaries(boundaries)
+        _ = self.boundaries
 
     def _load(self, op_type: str) -> tuple[Rule, ...]:
         sources, helpers = self.written(op_type)
@@ -167,7 +197,7 @@ class RuleBook:
                 validate(source, op_type, helpers)
             if any(claim.clashes(claim_of(other)) for other in sources[:at]):
                 raise source.error(f"a second rule for the element types {source.function.overload!r}", "overload")
-        rules = [Rule(source, helpers, self.name) for source in sources]
+        rules = [Rule(source, helpers, self.name, is_own=not self.trusted) for source in sources]
         return tuple(sorted(rules, key=lambda rule: rule.claim.order))
 
     def written(self, op_type: str) -> tuple[list[Source], Helpers]:

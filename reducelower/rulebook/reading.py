@@ -17,7 +17,7 @@ from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import opset_of
 
 __all__ = [
-    "OPERATORS", "SUFFIX", "VERSIONS", "Folder", "Helpers", "Source", "Written", "by_name", "called", "home",
+    "OPERATORS", "SUFFIX", "VERSIONS", "Folder", "Helpers", "RuleText", "Source", "by_name", "called", "home",
     "shipped_books", "texts",
 ]  # fmt: skip
 
@@ -78,7 +78,7 @@ Helpers: TypeAlias = Mapping[str, Sequence[Source]]
 
 
 @dataclass(frozen=True)
-class Written:
+class RuleText:
     """A rule as it is written: the function, the helpers that it may call, and the name of its book."""
 
     source: Source
@@ -122,7 +122,7 @@ class Written:
         return frozenset(name for each in self.functions for name in called(each.function.node))
 
 
-def texts(rules: Sequence[Written]) -> Iterator[str]:
+def texts(rules: Sequence[RuleText]) -> Iterator[str]:
     """The text of rules, and then of the helpers that they use, each once."""
     sources = [rule.source for rule in rules] + [each for rule in rules for each in rule.functions]
     for source in {each.place: each for each in sources}.values():

@@ -1,73 +1,27 @@
-"""When rules of version boundaries are tried, and the package's rows: edits of attributes, or refusals, as TOML."""
+"""The package's rows: edits of attributes at version boundaries, or refusals there, as TOML."""
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-from onnx import FunctionProto, NodeProto
+from onnx import FunctionProto
 
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import drop_attribute, set_attribute
-from reducelower.model.schemas import schema, schema_in_force, versions
-from reducelower.rulebook.asked import Asked
+from reducelower.model.schemas import schema_in_force
+from reducelower.rulebook.asked import Asked, Tried
 from reducelower.rulebook.guards import evaluated, filled
+from reducelower.rulebook.occasions import Occasion
 from reducelower.rulebook.reading import VERSIONS, home
-from reducelower.scope.body import AnyScope
 
-__all__ = ["ROWS", "Occasion", "Row", "Way", "rows_of"]
+__all__ = ["ROWS", "Row", "rows_of"]
 
 ROWS = "attributes.toml"
 """The file with rows, in the package's folder of rules of version boundaries."""
-
-Way: TypeAlias = Literal["below", "from", "absent", "lacking", "called"]
-
-_OCCASION = re.compile(r"(below|from|absent|lacking|called)(?: (?:as of )?(\w+))?(?: if (.+))?", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Occasion:
-    """When something is tried: in which direction, at which boundary, and under which guard."""
-
-    way: Way
-    at: str
-    guard: str
-
-    @classmethod
-    def of(cls, text: str) -> Occasion:
-        """Read an occasion.
-
-        Raises:
-            ValueError: the text is no occasion; the message says why.
-        """
-        match = _OCCASION.fullmatch(text.strip())
-        if match is None or (match[1] in ("below", "from") and not match[2]):
-            ways = "'below N', 'from N', 'absent', 'lacking' nor 'called'"
-            raise ValueError(f"{text!r} says neither {ways}, with 'if' and a guard behind it")
-        way: Any = match[1]
-        return cls(way, match[2] or "", " ".join((match[3] or "").split()))
-
-    def is_at(self, op_type: str, boundary: int, *, down: bool) -> bool:
-        """Whether it is for nodes on their way across a boundary."""
-        return self.way == ("below" if down else "from") and self.boundary(op_type) == boundary
-
-    def boundary(self, op_type: str) -> int:
-        """The opset version of the boundary; 0 if the operator is absent, since then it serves nodes of any version."""
-        return int(self.at or 0) if not self.at or self.at.isdigit() else _version_with_attribute(op_type, self.at)
-
-
-@cache
-def _version_with_attribute(op_type: str, name: str) -> int:
-    """The first opset version at which an operator has an attribute; 0 if there is none."""
-    for version in versions(op_type):
-        operator = schema(op_type, version)
-        if operator is not None and name in operator.attributes:
-            return version
-    return 0
 
 
 @cache
@@ -91,13 +45,15 @@ class Row:
     refuse: str = ""
     hint: str = ""
 
-    def apply(self, node: NodeProto, scope: AnyScope, opset: int) -> None:
-        """Edit a node, if the guard holds.
+    def written(self, tried: Tried) -> None:
+        """Edit the node, if the guard holds.
 
         Raises:
             RefusedError: the row refuses it.
         """
-        asked = Asked(_signature(node.op_type, opset, node.domain), node, scope, opset)
+        node = tried.node
+        # Not one that other rows asked, since these may have edited the node.
+        asked = Asked(_signature(node.op_type, tried.opset, node.domain), node, tried.scope, tried.opset)
         if self.occasion.guard and not evaluated(self.occasion.guard, asked):
             return
         if self.refuse:

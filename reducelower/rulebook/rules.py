@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 
 from onnx import NodeProto, TensorProto
@@ -14,9 +14,7 @@ from reducelower.model.attributes import value_of
 from reducelower.model.schemas import parse_element_type
 from reducelower.model.text import did_you_mean
 from reducelower.rulebook.book import Rule, RuleBook
-from reducelower.rulebook.boundaries import Boundaries
 from reducelower.rulebook.reading import SUFFIX, VERSIONS, home, shipped_books
-from reducelower.rulebook.validation import check_boundaries
 from reducelower.scope.scope import Scope
 
 __all__ = ["SHIPPED", "Rules", "load_book"]
@@ -65,18 +63,6 @@ class Rules:
         """Take the book, or its name, and the element types in which nothing may be computed."""
         self.book = book if isinstance(book, RuleBook) else load_book(book)
         self._forbidden = frozenset(map(parse_element_type, without_types))
-
-    @cached_property
-    def boundaries(self) -> Boundaries | None:
-        """The user's rules of version boundaries, checked.
-
-        Raises:
-            RuleError: one of them is wrong.
-        """
-        boundaries = None if self.book.trusted else self.book.boundaries()
-        if boundaries is not None:
-            check_boundaries(boundaries)
-        return boundaries
 
     def find(self, node: NodeProto, scope: Scope) -> Rule:
         """The rule for a node.

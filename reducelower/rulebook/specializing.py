@@ -13,7 +13,8 @@ condition becomes one of its branches, and helpers are inlined. Besides ONNX's o
 - ``ReshapeTo (x, shape)``: a Reshape to sizes that may be zero;
 - ``Fold <step, over>``: calls a helper once for each number in a list, which it gets as ``at``, on its last results;
   without ``over`` once for each further input of the node, which it gets as its last input;
-- ``Refuse <reason, hint>``: the node is refused.
+- ``Refuse <reason, hint>``: the node is refused;
+- ``ItsBody <reason, hint>``: the node cannot cross the boundary as it is (see `NeedsBodyError`).
 """
 
 from __future__ import annotations
@@ -28,14 +29,12 @@ from reducelower.errors import RefusedError
 from reducelower.model.graph import subgraphs
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.guards import evaluated, filled, read_as_constants
+from reducelower.rulebook.occasions import NeedsBodyError
 from reducelower.rulebook.reading import Helpers
 from reducelower.rulebook.values import Frame, Simplified
 from reducelower.rulebook.writer import BodyWriter, OwnOperator
 
-__all__ = ["ITS_BODY", "OWN_OPERATORS", "reason_and_hint", "specialized"]
-
-ITS_BODY = "ItsBody"
-"""The only node of a boundary rule whose nodes are expanded instead."""
+__all__ = ["OWN_OPERATORS", "specialized"]
 
 _LEAST_OUTPUTS = "least_outputs"
 """The last attribute of a ``Self`` says how many of its outputs stay even if nothing reads them."""
@@ -172,7 +171,18 @@ def _fold(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame
 
 
 def _refuse(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
-    raise RefusedError(*reason_and_hint(node, body.asked.within(frame.names)))
+    raise RefusedError(*_reason_and_hint(body, node, frame))
+
+
+def _its_body(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    raise NeedsBodyError(*_reason_and_hint(body, node, frame), body.asked.opset)
+
+
+def _reason_and_hint(body: BodyWriter, node: NodeProto, frame: Frame) -> tuple[str, str]:
+    """The reason and the hint of a refusal, from the attributes of a node of a body."""
+    asked = body.asked.within(frame.names)
+    texts = {attribute.name: filled(attribute.s.decode(), asked) for attribute in node.attribute}
+    return texts["reason"], texts.get("hint", "")
 
 
 OWN_OPERATORS: Mapping[str, OwnOperator] = {
@@ -181,6 +191,7 @@ OWN_OPERATORS: Mapping[str, OwnOperator] = {
     "Given": OwnOperator(_given, 1, 1),
     "If": OwnOperator(_if, 1, 1, ("then_branch", "else_branch")),
     "IsEmpty": OwnOperator(_is_empty, 1, 1),
+    "ItsBody": OwnOperator(_its_body, 0, 0, ("reason",), ("hint",)),
     "Known": OwnOperator(_is_known, 1, 1),
     "Rank": OwnOperator(_rank, 1, 1, (), ("list",)),
     "Refuse": OwnOperator(_refuse, 0, 0, ("reason",), ("hint",)),
@@ -209,9 +220,3 @@ def specialized(
         is_general: whether the body may not depend on the node's sizes and element types, so that it serves many nodes.
     """
     return BodyWriter(function, helpers, asked, set(known_inputs), is_general, OWN_OPERATORS).written()
-
-
-def reason_and_hint(node: NodeProto, asked: Asked) -> tuple[str, str]:
-    """The reason and the hint of a refusal, from the attributes of a node of a body."""
-    texts = {attribute.name: filled(attribute.s.decode(), asked) for attribute in node.attribute}
-    return texts["reason"], texts.get("hint", "")

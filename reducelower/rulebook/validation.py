@@ -13,9 +13,10 @@ from reducelower.model.schemas import is_runtime_name, opset_of, schema, version
 from reducelower.rulebook.bindings import claim_of
 from reducelower.rulebook.boundaries import Boundaries, BoundaryRule
 from reducelower.rulebook.guards import asked_in, what_is_wrong
+from reducelower.rulebook.occasions import Occasion
 from reducelower.rulebook.reading import OPERATORS, Helpers, Source
-from reducelower.rulebook.rows import ROWS, Occasion
-from reducelower.rulebook.specializing import ITS_BODY, OWN_OPERATORS
+from reducelower.rulebook.rows import ROWS
+from reducelower.rulebook.specializing import OWN_OPERATORS
 from reducelower.rulebook.values import KNOWN_NAMES
 
 __all__ = ["check_boundaries", "validate"]
@@ -25,9 +26,6 @@ _COMPLETE = 18
 
 _RETYPED = 13
 """The opset version of bodies for lacking element types, the same as that of the casts around other nodes."""
-
-_FORMS = {**OWN_OPERATORS, ITS_BODY: OWN_OPERATORS["Refuse"]}
-del _FORMS["Self"]
 
 
 def validate(source: Source, op_type: str, helpers: Helpers) -> None:
@@ -131,7 +129,7 @@ def _check_rule(op_type: str, rule: BoundaryRule, domain: str) -> None:
     # A shipped rule may name an input that no version has (see DequantizeLinear).
     _check_signature(source, op_type, operators if rule.book else ())
     attributes = {*declared(function), *(name for operator in operators for name in operator.attributes)}
-    is_left = not domain and rule.occasion != Occasion("absent", "", "")
+    is_left = not domain and rule.occasion != Occasion("absent", "")
     body = _Body(source, rule.helpers, attributes, "" if is_left else op_type, domain)
     for text in filter(None, (rule.occasion.guard, *asked_in(function.doc_string))):
         body.check_question(text, "overload")
@@ -210,18 +208,18 @@ class _Body:
             if self.replaced:
                 raise self.source.error(f"the target lacks {self.replaced}, so there is no Self", word)
             return
-        if node.op_type == ITS_BODY and self.replaced:
+        if node.op_type == "ItsBody" and self.replaced:
             raise self.source.error("nothing says here what the operator is made of", word)
         if node.op_type in self.helpers:
             self._check_call(node, word)
-        elif node.op_type in _FORMS:
+        elif node.op_type in OWN_OPERATORS:
             self._check_own(node, word)
         elif not (schema(node.op_type, opset) or schema(node.op_type, _COMPLETE)):
             raise self.source.error(f"opset {opset} has no operator {node.op_type}, and it is no helper", word)
 
     def _check_own(self, node: NodeProto, word: str) -> None:
         """Check an operator of the engine's own; onnx's checker looks at the others where the rule is applied."""
-        _, fewest, most, needs, allows = _FORMS[node.op_type]
+        _, fewest, most, needs, allows = OWN_OPERATORS[node.op_type]
         if not fewest <= len(node.input) <= most:
             raise self.source.error(f"{node.op_type} does not take {len(node.input)} inputs", word)
         named = {attribute.name for attribute in node.attribute}

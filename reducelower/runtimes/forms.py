@@ -14,6 +14,7 @@ from onnx import AttributeProto, TensorProto
 
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.ops.shaping import without_allowzero
+from reducelower.adapters.rules import first
 from reducelower.model.schemas import REDUCTIONS, schema
 from reducelower.rulebook.boundaries import Boundaries, BoundaryRule
 from reducelower.rulebook.reading import home
@@ -45,14 +46,14 @@ def _texts() -> Boundaries:
 @cache
 def forms_of(op_type: str) -> Sequence[Remedy]:
     """The ways to write an operator, in the order in which they are tried; those in text come first."""
-    rules = _texts().tried(op_type, "absent")
+    rules = _texts().rules(op_type)
     by_text = [Remedy(rule.function.doc_string.partition(":")[0], partial(_by_text, rule=rule)) for rule in rules]
     return (*by_text, *_FORMS.get(op_type, ()))
 
 
 def _by_text(op: Writer, *, rule: BoundaryRule) -> Written | None:
-    nodes = rule.apply(op.node, op.scope, rule.opset)
-    return (nodes, rule.opset) if isinstance(nodes, list) else None
+    written = first((rule,), op.node, op.scope, op.scope.target_opset)
+    return None if written is None else (written.nodes, written.opset)
 
 
 def _copy(op: Writer, *, is_copied: Callable[[Writer, int], bool]) -> Written | None:

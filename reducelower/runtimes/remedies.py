@@ -6,16 +6,17 @@ from collections.abc import Container, Mapping, Sequence
 from functools import partial, reduce
 
 import numpy as np
-from onnx import TensorProto
+from onnx import NodeProto, TensorProto
 from onnx.helper import tensor_dtype_to_np_dtype
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.reductions import elementwise
+from reducelower.adapters.crossings import crossings
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import make_node
+from reducelower.model.attributes import copy_marks, make_node
 from reducelower.model.schemas import REDUCTIONS, element_type_name
 from reducelower.runtimes.reduction import Reduction
 from reducelower.runtimes.remedy import Remedy, Written
+from reducelower.scope.body import AnyScope
 
 __all__ = ["CASTS", "PRODUCT", "REMEDIES"]
 
@@ -48,7 +49,17 @@ _ROUNDED = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
 def _reduce_nothing(op: Writer) -> Written | None:
     """Replace a reduction of a scalar, or over no axes, by its elementwise step."""
     is_scalar = op.shape(0) == ()
-    return elementwise(op.node, op.scope) if is_scalar or Reduction(op).reduces_nothing else None
+    return _elementwise(op.node, op.scope) if is_scalar or Reduction(op).reduces_nothing else None
+
+
+def _elementwise(node: NodeProto, scope: AnyScope) -> Written:
+    """A reduction of no axis, by the boundary rule for opset versions that lack noop_with_empty_axes."""
+    unreduced = make_node(node.op_type, node.input[:1], node.output, noop_with_empty_axes=1)
+    copy_marks(node, unreduced)
+    crossing = next(each for each in crossings(node.op_type, 18, 11) if each.boundary >= 13)
+    written = crossing.cross(unreduced, scope)
+    assert written is not None
+    return written.nodes, written.opset
 
 
 def _leave_axes_out(op: Writer) -> Written | None:
@@ -152,7 +163,7 @@ def _in_type(op: Writer, *, wide: int, narrow: Mapping[str, Container[int]]) -> 
     value = op.add("Cast", op.input(0), tail=element_type_name(wide), to=wide)
     if reduction.reduces_nothing:
         result = op.fresh("result")
-        op.nodes += elementwise(make_node(op.node.op_type, [value], [result]), op.scope)[0]
+        op.nodes += _elementwise(make_node(op.node.op_type, [value], [result]), op.scope)[0]
     else:
         result = reduction.add(value, reduction.axes, reduction.keepdims, "result")
     return reduction.yields(op.add("Cast", result, to=element_type))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onnx import NodeProto, TensorProto, numpy_helper
 
-from reducelower.adapters import decompose
+from reducelower.adapters.absent import expressions, is_expressible, replacement
 from reducelower.adapters.builder import Writer
 from reducelower.errors import RefusedError
 from reducelower.model.schemas import REDUCTIONS
@@ -141,7 +141,7 @@ def _candidates(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules) ->
     yield from (form for form in forms_of(node.op_type) if form.keeps_range or not problem.overflows)
     if node.op_type in REDUCTIONS:
         yield from _by_rules(node, scope, problem, rules)
-    elif decompose.is_expressible(node.op_type):
+    elif is_expressible(node.op_type):
         other = Remedy(f"{node.op_type} by other operators", _other_operators)
         if node.op_type not in NO_COMPARISON_DOES or any(other.name in fact.by for fact in problem.facts):
             yield other
@@ -190,8 +190,8 @@ def _store_operands(op: Writer) -> Written | None:
 
 
 def _other_operators(op: Writer) -> Written:
-    nodes, opset, _ = decompose.replacement(op.node, op.scope.target_opset, op.scope)
-    return nodes, opset
+    written = replacement(op.node, op.scope.target_opset, op.scope, expressions(op.node.op_type))
+    return written.nodes, written.opset
 
 
 _CONSTANT_VALUE = Remedy("its constant value", _value)

@@ -9,20 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from reducelower.adapters import decompose, ops, registry
+from reducelower.adapters import ops, rules
 from reducelower.adapters.ops import FAMILIES
 
 
 def _registered() -> dict[str, set[str]]:
-    """The operators that each module has registered rewrites for."""
+    """The operators that each module has registered rules for."""
     found: dict[str, set[str]] = {}
-    for op_type, rewrites in (
-        *((op_type, (rewrite,)) for (op_type, _), rewrite in (*registry._LOWERS.items(), *registry._RAISES.items())),
-        *((op_type, [known.expression for known in ways]) for op_type, ways in decompose._EXPRESSIONS.items()),
-    ):
-        for rewrite in rewrites:
-            if rewrite.__module__.startswith(f"{ops.__name__}."):
-                found.setdefault(rewrite.__module__.rpartition(".")[2], set()).add(op_type)
+    for op_type, registered in rules._FUNCTIONS.items():
+        for rule in registered:
+            found.setdefault(rule.write.__module__.rpartition(".")[2], set()).add(op_type)
     return found
 
 
@@ -37,7 +33,7 @@ def test_the_table_names_what_each_module_registers() -> None:
 def test_other_families_are_not_imported(op_type: str, family: str) -> None:
     code = f"""
 import sys
-from reducelower.adapters.registry import crossings
+from reducelower.adapters.crossings import crossings
 crossings({op_type!r}, 18, 13)
 sys.exit("{ops.__name__}.{family}" in sys.modules)
 """

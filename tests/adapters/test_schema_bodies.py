@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from onnx import NodeProto, TypeProto, defs
 
-from reducelower.adapters.decompose import BY_ELEMENT_TYPE
+from reducelower.adapters.absent import BY_ELEMENT_TYPE
 from tools.node_cases import cases
 
 

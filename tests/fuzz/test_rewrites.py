@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from reducelower import ConversionError
-from reducelower.adapters import decompose, registry
+from reducelower.adapters.absent import is_expressible
+from reducelower.adapters.crossings import crossing_at
 from reducelower.model.schemas import all_operators, is_deprecated, schema, versions
+from reducelower.rulebook.rows import Row
 from tools.fuzz.case import Action, Case
 from tools.fuzz.drawing import NotDrawableError
 from tools.fuzz.generating import node_case
@@ -47,8 +49,6 @@ def every_rewrite() -> Mapping[str, tuple[str, int, int]]:
     A rewrite is registered for a boundary, moves an attribute to an input or back, or expresses an operator that the
     target lacks or has withdrawn.
     """
-    import reducelower.legalization.graph_pass  # noqa: F401  (importing it registers the rewrites)
-
     rewrites = {}
     for op_type in sorted(all_operators()):
         since = versions(op_type)
@@ -56,15 +56,15 @@ def every_rewrite() -> Mapping[str, tuple[str, int, int]]:
             for start, goal in ((boundary - 1, boundary), (boundary, boundary - 1)):
                 if schema(op_type, start) is None or schema(op_type, goal) is None:
                     continue
-                crossing = registry.crossings(op_type, start, goal)[0]
-                rules = crossing.rules or any(not row.refuse for row in crossing.rows)
-                if crossing.rewrite or rules or crossing.moves or crossing.changed_defaults:
+                crossing = crossing_at(op_type, boundary, down=goal < start)
+                rules = any(not (isinstance(rule, Row) and rule.refuse) for rule in crossing.rules)
+                if rules or crossing.moves or crossing.changed_defaults:
                     rewrites[f"{op_type} {start} to {goal}"] = (op_type, start, goal)
         first = next(version for version in since if schema(op_type, version) is not None)
         withdrawn = next((version for version in since if version > first and is_deprecated(op_type, version)), None)
         if withdrawn is not None:
             rewrites[f"{op_type} {withdrawn - 1} to {withdrawn}"] = (op_type, withdrawn - 1, withdrawn)
-        elif first > 1 and decompose.is_expressible(op_type):
+        elif first > 1 and is_expressible(op_type):
             rewrites[f"{op_type} {first} to {first - 1}"] = (op_type, first, first - 1)
     return rewrites
 

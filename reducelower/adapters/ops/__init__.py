@@ -13,6 +13,7 @@ __all__ = ["FAMILIES", "load"]
 
 FAMILIES: Mapping[str, str] = {
     "affine_grid": "AffineGrid",
+    "constants": "Constant",
     "control": "If Loop Scan",
     "convolution": "Col2Im DeformConv",
     "einsum": "Einsum",
@@ -23,7 +24,7 @@ FAMILIES: Mapping[str, str] = {
     "sampling": "GridSample",
     "shaping": "Reshape Split",
 }
-"""The operators that each module registers rewrites for."""
+"""The operators that each module registers rules for."""
 
 
 @cache
@@ -37,6 +38,6 @@ def _families() -> Mapping[str, list[str]]:
 
 @cache
 def load(op_type: str) -> None:
-    """Import the modules that register rewrites for an operator."""
+    """Import the modules that register rules for an operator."""
     for family in _families().get(op_type, ()):
         import_module(f"{__name__}.{family}")

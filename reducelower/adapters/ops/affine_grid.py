@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.decompose import expresses
+from reducelower.adapters.rules import rule
 from reducelower.errors import RefusedError
 from reducelower.model.numbers import HALVES
 
 
-@expresses("AffineGrid", opset=13)
+@rule("AffineGrid", "absent", opset=13)
 def _affine_grid(op: Writer) -> list[NodeProto]:
     """Multiply (..., x, y, 1) of every place by the transposed matrix; 16-bit floats in float, as sums may cancel."""
     own_type = op.element_type(0)

@@ -13,13 +13,13 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.registry import lowers
+from reducelower.adapters.rules import rule
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
 from reducelower.model.value_info import may_be_of_one_shape, sizes, without_made_up_symbols
 
 
-@lowers("If", 11)
+@rule("If", "below 11")
 def _lower_if(op: Writer) -> None:
     """Branches had to yield the same shapes. Runtimes never checked that, but shape inference takes the shape of one
     branch for both. So shapes that differ, or may, have to be hidden from it.
@@ -80,7 +80,7 @@ def _element_type(op: Writer, number: int, name: str) -> int:
     return 0 if inferred is None else inferred.tensor_type.elem_type
 
 
-@lowers("Loop", 11)
+@rule("Loop", "below 11")
 def _lower_loop(op: Writer) -> None:
     """A loop had to carry at least one value, so it gets a number that nothing reads."""
     if len(op.node.input) > 2:
@@ -101,7 +101,7 @@ def _lower_loop(op: Writer) -> None:
     op.node.output.insert(0, op.fresh("last_carried"))
 
 
-@lowers("Scan", 16)
+@rule("Scan", "below 16")
 def _state_results(op: Writer) -> None:
     """State the types of the body's outputs: onnxruntime needs their ranks, and infers less from older nodes."""
     body = _body(op.node)

@@ -15,7 +15,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.decompose import expresses
+from reducelower.adapters.rules import rule
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.numbers import HALVES
@@ -24,7 +24,7 @@ _SMALL = (TensorProto.BOOL, TensorProto.INT8, TensorProto.UINT8, TensorProto.INT
 """Types that ReduceSum does not take; sums wrap around in integers, and a sum of bools is whether any is true."""
 
 
-@expresses("Col2Im", opset=13)
+@rule("Col2Im", "absent", opset=13)
 def _column_to_image(op: Writer) -> list[NodeProto]:
     """Gather by a table: for each pixel of the image, the element of each row of the columns that falls on it."""
     image, block = op.constant_input(1), op.constant_input(2)
@@ -113,7 +113,7 @@ class _Sizes:
         return self.places[0] * self.places[1]
 
 
-@expresses("DeformConv", opset=19, reads=19)
+@rule("DeformConv", "absent as of 19", opset=19)
 def _of_halves(op: Writer) -> list[NodeProto] | None:
     """Compute 16-bit floats in float, as kernels do for sums; 16 bits are also too few for coordinates."""
     element_type = op.element_type(0)
@@ -124,7 +124,7 @@ def _of_halves(op: Writer) -> list[NodeProto] | None:
     return op.yields("Cast", result, to=element_type)
 
 
-@expresses("DeformConv", opset=13, reads=19)
+@rule("DeformConv", "absent as of 19", opset=13)
 def _deform_conv(op: Writer) -> list[NodeProto]:
     """Multiply the weights by the columns of a convolution, which are interpolated where the offsets point."""
     sizes = _sizes(op)

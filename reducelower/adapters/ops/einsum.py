@@ -17,7 +17,7 @@ from string import ascii_letters
 from onnx import NodeProto
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.decompose import expresses
+from reducelower.adapters.rules import rule
 from reducelower.errors import RefusedError
 
 _ELLIPSIS = "..."
@@ -58,7 +58,7 @@ def _parsed(equation: str, ranks: Sequence[Callable[[], int]]) -> tuple[list[str
     return operands, result
 
 
-@expresses("Einsum", opset=11)
+@rule("Einsum", "absent", opset=11)
 def _einsum(op: Writer) -> list[NodeProto]:
     """Multiply the operands in turn, then sum the remaining letters and transpose."""
     ranks = [partial(op.scope.needed_rank, name) for name in op.node.input]

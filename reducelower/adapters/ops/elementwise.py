@@ -8,14 +8,13 @@ from __future__ import annotations
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.decompose import expresses
-from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.adapters.rules import rule
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
 from reducelower.model.schemas import parse_element_type
 
 
-@raises("Cast", 6)
+@rule("Cast", "from 6")
 def _raise_name(op: Writer) -> None:
     """The name of an element type becomes its number."""
     name = op.attribute("to")
@@ -25,8 +24,8 @@ def _raise_name(op: Writer) -> None:
         raise RefusedError(str(error)) from error
 
 
-@lowers("Cast", 6)
-def _lower_number(op: Writer) -> Outcome:
+@rule("Cast", "below 6")
+def _lower_number(op: Writer) -> list[NodeProto] | None:
     """The number of an element type becomes its name, which shape inference does not read."""
     if op.scope.element_type(op.input(0)) == op.attribute("to"):
         return op.yields("Identity", op.input(0))
@@ -41,7 +40,7 @@ _SMALL = 64
 """Most elements of a constant that is stored again."""
 
 
-@expresses("CastLike", opset=24)
+@rule("CastLike", "absent", opset=24)
 def _cast_like(op: Writer) -> list[NodeProto]:
     """Cast the data, or store a small constant in the other type, such as in function bodies with CastLike."""
     data, other = op.node.input[:2]

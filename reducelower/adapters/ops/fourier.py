@@ -13,7 +13,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.decompose import expresses
+from reducelower.adapters.rules import rule
 from reducelower.errors import RefusedError
 from reducelower.model.numbers import HALVES
 from reducelower.rulebook.numbers import from_the_front
@@ -22,7 +22,7 @@ _OLDEST = "opset 17 is the oldest that has DFT"
 _OLDEST_STFT = "opset 17 is the oldest that has STFT"
 
 
-@expresses("DFT", opset=12, reads=17)
+@rule("DFT", "absent as of 17", opset=12)
 def _dft(op: Writer) -> list[NodeProto]:
     """Real and imaginary part of the sum of x * exp(-2 pi i k n / length), or of its inverse.
 
@@ -88,7 +88,7 @@ def _angles(places: np.ndarray, frequencies: np.ndarray, length: int) -> np.ndar
     return angles
 
 
-@expresses("STFT", opset=12)
+@rule("STFT", "absent", opset=12)
 def _stft(op: Writer) -> list[NodeProto]:
     """Convolve with the cosines and sines, times the window; the stride is the step between frames."""
     signal, window = op.input(0), op.input(2)

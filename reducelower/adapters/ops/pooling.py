@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from onnx import NodeProto
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.adapters.rules import rule
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 
@@ -64,9 +64,7 @@ def windows_of(node: NodeProto, shape: Sequence[int | None] | None) -> list[Wind
     ]
 
 
-@lowers("AveragePool", 22)
-@lowers("MaxPool", 22)
-@lowers("LpPool", 22)
+@rule("AveragePool LpPool MaxPool", "below 22")
 def _refuse_dropped(op: Writer) -> None:
     """Refuse nodes with a dropped window, which shape inference of older versions counts."""
     if _drops_a_window(op):
@@ -76,10 +74,8 @@ def _refuse_dropped(op: Writer) -> None:
         )
 
 
-@raises("AveragePool", 22)
-@raises("MaxPool", 22)
-@raises("LpPool", 22)
-def _raise_dropped(op: Writer) -> Outcome:
+@rule("AveragePool LpPool MaxPool", "from 22")
+def _raise_dropped(op: Writer) -> list[NodeProto] | None:
     """Hide the size of nodes with a dropped window, since exporters state the size that older inference found."""
     return _hide_size(op) if _drops_a_window(op) else None
 

@@ -16,13 +16,11 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.interpolation import Axis, interpolate
-from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.adapters.rules import first, rule, rules_for
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, set_attribute
 from reducelower.model.numbers import Array
-from reducelower.rulebook.boundaries import first_that_holds, shipped
 from reducelower.scope.scope import Scope
 from reducelower.types.sizes import over
 
@@ -118,12 +116,12 @@ def _at_run_time(op: Writer, scales: str, sizes: str) -> list[NodeProto] | None:
     node.CopyFrom(op.node)
     node.input[:] = [op.input(0), "", scales, sizes]
     set_attribute(node, "axes", [place for place, _ in _changing(op, scales, sizes)])
-    found = first_that_holds(shipped().tried("Resize", "called"), node, op.scope, 18)
-    return None if found is None or not isinstance(found[1], list) else found[1]
+    written = first(rules_for("Resize", "called"), node, op.scope, 18)
+    return None if written is None else written.nodes
 
 
-@lowers("Resize", 18)
-def _lower_axes(op: Writer) -> Outcome:
+@rule("Resize", "below 18")
+def _lower_axes(op: Writer) -> list[NodeProto] | None:
     """State the axes that keep their size: with scale 1, or their own size; antialias becomes MatMul."""
     antialias = bool(op.attribute("antialias", 0)) and op.attribute("mode", "nearest") != "nearest"
     if not antialias:
@@ -167,14 +165,14 @@ def _for_all_axes(op: Writer, name: str, base: str, places: list[int], element_t
     return op.add("ScatterElements", base or op.add("Shape", op.input(0)), indices, name, axis=0)
 
 
-@lowers("Resize", 13)
+@rule("Resize", "below 13")
 def _lower_optional(op: Writer) -> None:
     """Before opset 13 roi and scales were required; absent ones become constants without elements."""
     roi, scales = (op.input(index) or _empty(op.scope) for index in (1, 2))
     _set_inputs(op, op.input(0), roi, scales, op.input(3))
 
 
-@raises("Resize", 13)
+@rule("Resize", "from 13")
 def _raise_exclusive(op: Writer) -> None:
     """Drop scales without elements beside sizes."""
     if op.input(3) and op.input(2):
@@ -183,8 +181,8 @@ def _raise_exclusive(op: Writer) -> None:
         op.node.input[2] = ""
 
 
-@lowers("Resize", 11)
-def _lower_coordinates(op: Writer) -> Outcome:
+@rule("Resize", "below 11")
+def _lower_coordinates(op: Writer) -> list[NodeProto] | None:
     """Before opset 11 there are only scales and asymmetric coordinates."""
     scales, sizes = _scales_and_sizes(op)
     if sizes and (multiples := _multiples(op, sizes)) is not None:
@@ -245,7 +243,7 @@ def _fits_asymmetric(op: Writer, scales: str, axes: list[Axis] | None) -> bool:
     )
 
 
-@expresses("Resize", opset=9, reads=10)
+@rule("Resize", "absent as of 10", opset=9)
 def _resize_by_upsample(op: Writer) -> list[NodeProto]:
     """Upsample, if nothing is reduced."""
     return _as_upsample(op, op.input(1))

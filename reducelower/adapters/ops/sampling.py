@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.decompose import expresses
+from reducelower.adapters.rules import rule
 
 _ALPHA = -0.75  # the cubic coefficient that the operator's page names
 
@@ -41,7 +41,7 @@ _FARTHEST = 2.0**62
 """onnxruntime's kernel (1.32.0) replaces places beyond this, and NaN, by the first place."""
 
 
-@expresses("GridSample", opset=15)
+@rule("GridSample", "absent", opset=15)
 def _written_out(op: Writer) -> list[NodeProto]:
     """Add the elements at all taps, times their weights."""
     return _Sampler(op).nodes()

@@ -11,15 +11,15 @@ import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.registry import Outcome, lowers
 from reducelower.adapters.reshaping import plain_reshape
+from reducelower.adapters.rules import rule
 from reducelower.model.attributes import make_node
 
 __all__ = ["without_allowzero"]
 
 
-@lowers("Reshape", 14)
-def _lower_allowzero(op: Writer) -> Outcome:
+@rule("Reshape", "below 14")
+def _lower_allowzero(op: Writer) -> list[NodeProto] | None:
     """Without allowzero, a zero copies the size of the input; with it, the result has no elements.
 
     A shape with such a zero has no -1, and the data is empty. So a single known zero can be written as -1.
@@ -81,8 +81,8 @@ def _with_branches(op: Writer) -> list[NodeProto]:
     return op.yields("If", has_zero, then_branch=branch("Expand", zero), else_branch=branch("Reshape", data))
 
 
-@lowers("Split", 13)
-def _lower_computed_sizes(op: Writer) -> Outcome:
+@rule("Split", "below 13")
+def _lower_computed_sizes(op: Writer) -> list[NodeProto] | None:
     """An attribute cannot state computed sizes, so each part becomes a Slice."""
     name = op.input(1)
     sizes: Any = op.scope.constant(name) if name else None

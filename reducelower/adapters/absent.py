@@ -1,53 +1,30 @@
 """Express operators that the target's opset version lacks by operators that it has.
 
-These are tried in turn: expressions that a module of `reducelower.adapters.ops` registered with `expresses`, the
-shipped rules for absent operators, the book `rules/operators`, the function body in the operator's schema.
+Rules for absent operators are tried first, then the function body in the operator's schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 from onnx import FunctionProto, NodeProto, TypeProto, defs
 
-from reducelower.adapters import ops
-from reducelower.adapters.builder import Writer
-from reducelower.adapters.registry import moved
+from reducelower.adapters.crossings import crossings, moved
+from reducelower.adapters.rules import AnyRule, rules_for
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.graph import HOLDING_GRAPHS
-from reducelower.model.schemas import has_body, is_deprecated, versions
+from reducelower.model.schemas import has_body, is_deprecated, opset_of, versions
 from reducelower.model.text import one_line
+from reducelower.rulebook.asked import Tried
 from reducelower.rulebook.bodies import instantiate
-from reducelower.rulebook.boundaries import Boundaries, BoundaryRule, shipped
-from reducelower.rulebook.rules import Rules
+from reducelower.rulebook.boundaries import Boundaries
+from reducelower.rulebook.occasions import Occasion, Written
 from reducelower.scope.body import AnyScope
 
-__all__ = ["BY_ELEMENT_TYPE", "Expression", "expresses", "is_expressible", "replacement"]
-
-Expression: TypeAlias = Callable[[Writer], "list[NodeProto] | None"]
-"""Returns the nodes that replace a node, None to try the next expression, or raises RefusedError if none applies."""
-
-
-@dataclass(frozen=True)
-class _Registered:
-    expression: Expression
-    opset: int
-    reads: int | None
-
-    def read_version(self, op_type: str) -> int:
-        return self.reads or 0
-
-    def apply(self, node: NodeProto, scope: AnyScope, opset: int) -> list[NodeProto] | None:
-        return self.expression(Writer(node, scope))
-
-
-_EXPRESSIONS: dict[str, list[_Registered]] = {}
-
-_BOOK = Rules("operators")
+__all__ = ["BY_ELEMENT_TYPE", "expressions", "is_expressible", "replacement"]
 
 BY_ELEMENT_TYPE = frozenset(
     {
@@ -58,58 +35,50 @@ BY_ELEMENT_TYPE = frozenset(
 """Operators whose function body depends on attributes and element types of operands, but not on shapes."""
 
 
-def expresses(*op_types: str, opset: int, reads: int | None = None) -> Callable[[Expression], Expression]:
-    """Register an expression of operators by others, written for an opset version.
+class _SchemaBody:
+    """The function body in the operator's schema, as a rule."""
 
-    Expressions are tried in the order of registration. A node is first converted to the version `reads` of its
-    operator; None if the expression reads all versions.
-    """
+    occasion = Occasion("absent", "")
 
-    def register(expression: Expression) -> Expression:
-        for op_type in op_types:
-            _EXPRESSIONS.setdefault(op_type, []).append(_Registered(expression, opset, reads))
-        return expression
+    def written(self, tried: Tried) -> Written | None:
+        """The nodes of the body; None if there is none."""
+        node, scope, opset = tried.node, tried.scope, tried.opset
+        function = _schema_body(node, opset, scope)
+        if function is None:
+            return None
+        return Written(instantiate(function, node, scope, opset), opset_of(function), f"body of {node.op_type}")
 
-    return register
+
+def expressions(op_type: str, own: Boundaries | None = None) -> list[AnyRule]:
+    """The ways to express an operator by others, in the order in which they are tried."""
+    return [*rules_for(op_type, "absent", own=own), _SchemaBody()]
 
 
 def is_expressible(op_type: str) -> bool:
     """Whether an operator can be expressed by others; a given node may still be refused."""
-    ops.load(op_type)
-    if shipped().tried(op_type, "absent") or op_type in _EXPRESSIONS or op_type in _BOOK.book.operators:
+    if rules_for(op_type, "absent"):
         return True
     return op_type not in HOLDING_GRAPHS and has_body(defs.get_schema(op_type))
 
 
 def replacement(
-    node: NodeProto, opset: int, scope: AnyScope, own: Boundaries | None = None
-) -> tuple[list[NodeProto], int, str]:
-    """The nodes that replace a node of an absent operator, their opset version, and the label for the report.
-
-    Rules of the user's `own` are tried first.
+    node: NodeProto, opset: int, scope: AnyScope, rules: Iterable[AnyRule], own: Boundaries | None = None
+) -> Written:
+    """What the first rule that is for a node writes in place of it, after moving it to the version that the rule reads.
 
     Raises:
-        RefusedError: it cannot be expressed at `scope.target_opset`.
+        RefusedError: the node cannot be moved, or no rule is for it.
     """
-    label = f"{node.op_type} by other operators"
-    ops.load(node.op_type)
-    expressions = [*_EXPRESSIONS.get(node.op_type, ()), *shipped().tried(node.op_type, "absent")]
-    for each in (*(() if own is None else own.tried(node.op_type, "absent")), *expressions):
-        # The node stays converted, even if this expression does not apply.
-        nodes, opset = moved(node, opset, each.read_version(node.op_type) or opset, scope)
-        if nodes is not None:
-            return nodes, opset, label
-        nodes = each.apply(node, scope, opset)
-        if nodes is not None:
-            is_own = isinstance(each, BoundaryRule) and each.book
-            return nodes, each.opset, each.label(node, scope) if is_own else label
-    if node.op_type in _BOOK.book.operators:
-        rule = _BOOK.find(node, scope)
-        return instantiate(rule.function, node, scope, rule.opset, rule.helpers), rule.opset, rule.name
-    function = _schema_body(node, opset, scope)
-    if function is not None:
-        version = next(entry.version for entry in function.opset_import if not entry.domain)
-        return instantiate(function, node, scope, opset), version, f"body of {node.op_type}"
+    for rule in rules:
+        reads = rule.occasion.boundary(node.op_type) or opset
+        # The node stays moved, even if this rule is not for it.
+        written, _ = moved(node, crossings(node.op_type, opset, reads, own), scope)
+        if written is not None:
+            return written._replace(label="")
+        opset = reads
+        written = rule.written(Tried(node, scope, opset))
+        if written is not None:
+            return written
     raise _refusal(node, opset, scope)
 
 

@@ -1,78 +1,27 @@
 """Boundaries between two versions of an operator, and how a node crosses them.
 
-Most changes are derived from the two schemas: attributes that were added, dropped or became inputs, new inputs,
-defaults. Rewrites for changes that schemas do not show (the same node means something else) are registered with
-`lowers` and `raises`.
+Rules come first: where the same node means something else, the schemas do not show it. Most other changes are derived
+from the two schemas: attributes that were added, dropped or became inputs, new inputs, defaults.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from typing import TypeAlias
+from functools import cached_property, lru_cache
 
 from onnx import AttributeProto, NodeProto, defs, helper
 
-from reducelower.adapters import ops
-from reducelower.adapters.builder import Writer
 from reducelower.adapters.moves import Move, moves_between, to_attribute, to_input
+from reducelower.adapters.rules import AnyRule, first, rules_for
 from reducelower.errors import RefusedError
 from reducelower.model.schemas import schema, versions
-from reducelower.rulebook.boundaries import BoundaryRule, ItsBody, first_that_holds, shipped
-from reducelower.rulebook.rows import Row, rows_of
+from reducelower.plan import joined
+from reducelower.rulebook.boundaries import Boundaries
+from reducelower.rulebook.occasions import Written
 from reducelower.scope.body import AnyScope
 
-__all__ = [
-    "Crossing", "ItsBody", "Outcome", "Replacement", "Rewrite", "crossings", "lowers", "moved", "raises",
-]  # fmt: skip
-
-Outcome: TypeAlias = "list[NodeProto] | None"
-"""The nodes that replace a node; None if the node itself stays, perhaps edited."""
-
-
-class Replacement(list[NodeProto]):
-    """Nodes that replace one node.
-
-    Attributes:
-        label: for reports.
-        opset: the opset version that they are written for.
-    """
-
-    def __init__(self, nodes: Iterable[NodeProto], label: str, opset: int) -> None:
-        super().__init__(nodes)
-        self.label = label
-        self.opset = opset
-
-
-Rewrite: TypeAlias = "Callable[[Writer], Outcome | ItsBody]"
-
-_LOWERS: dict[tuple[str, int], Rewrite] = {}
-_RAISES: dict[tuple[str, int], Rewrite] = {}
-
-
-def _entered(table: dict[tuple[str, int], Rewrite], op_type: str, boundary: int) -> Callable[[Rewrite], Rewrite]:
-    def enter(rewrite: Rewrite) -> Rewrite:
-        table[op_type, boundary] = rewrite
-        return rewrite
-
-    return enter
-
-
-def lowers(op_type: str, boundary: int) -> Callable[[Rewrite], Rewrite]:
-    """Register the rewrite that takes an operator below an opset version that changed it.
-
-    The rewrite gets a copy of the node, which it may edit. It returns the nodes that replace it, written for the opset
-    version just below the boundary; or None, and then the changes in the schemas are applied. It raises RefusedError if
-    the older version cannot express the node.
-    """
-    return _entered(_LOWERS, op_type, boundary)
-
-
-def raises(op_type: str, boundary: int) -> Callable[[Rewrite], Rewrite]:
-    """Register the rewrite that takes an operator up to an opset version, for which replacements are written."""
-    return _entered(_RAISES, op_type, boundary)
+__all__ = ["Crossing", "crossing_at", "crossings", "moved"]
 
 
 @dataclass(frozen=True)
@@ -84,14 +33,11 @@ class Crossing:
         down: whether the node goes from the newer version to the older one.
         source: the schema of the node.
         goal: the schema on the far side.
+        rules: the rules for it, in the order in which they are tried.
         moves: attributes of the older version that are inputs of the newer one.
-        rewrite: the rewrite that is registered for this boundary, if any.
         gone: attributes that the far side lacks.
         changed_defaults: attributes whose default differs on the far side, with their default here.
         required: attributes that only the far side requires.
-        rules: the rules for it in `rules/versions`.
-        rows: edits and refusals for it, if no rule applies.
-        further: rules of the user's own for it, which are tried first.
     """
 
     op_type: str
@@ -99,14 +45,11 @@ class Crossing:
     down: bool
     source: defs.OpSchema
     goal: defs.OpSchema
+    rules: tuple[AnyRule, ...]
     moves: tuple[Move, ...]
-    rewrite: Rewrite | None
     gone: frozenset[str] = field(default=frozenset())
     changed_defaults: Mapping[str, AttributeProto] = field(default_factory=dict)
     required: tuple[str, ...] = ()
-    rules: tuple[BoundaryRule, ...] = ()
-    rows: tuple[Row, ...] = ()
-    further: tuple[BoundaryRule, ...] = ()
 
     @property
     def opset(self) -> int:
@@ -125,10 +68,7 @@ class Crossing:
     def is_plain(self) -> bool:
         """Whether every node may cross unchanged, apart from its element types."""
         return not (
-            self.rewrite
-            or self.rules
-            or self.rows
-            or self.further
+            self.rules
             or self.moves
             or self.gone
             or self.changed_defaults
@@ -140,20 +80,15 @@ class Crossing:
             or self.source.min_output < self.goal.min_output
         )
 
-    def cross(self, node: NodeProto, scope: AnyScope) -> Replacement | ItsBody | None:
-        """Take a node across the boundary; refused if the far side cannot express it."""
-        source_opset = self.boundary if self.down else self.boundary - 1
-        first = first_that_holds((*self.further, *self.rules), node, scope, source_opset)
-        if first is not None:
-            rule, outcome = first
-            label = rule.label(node, scope) or self.label
-            return outcome if isinstance(outcome, ItsBody) else Replacement(outcome, label, rule.opset)
-        for row in self.rows:
-            row.apply(node, scope, source_opset)
-        if self.rewrite is not None:
-            nodes = self.rewrite(Writer(node, scope))
-            if nodes is not None:
-                return nodes if isinstance(nodes, ItsBody) else Replacement(nodes, self.label, self.opset)
+    def cross(self, node: NodeProto, scope: AnyScope) -> Written | None:
+        """Take a node across the boundary; return what replaces it, None if it stays, perhaps edited.
+
+        Raises:
+            RefusedError: the far side cannot express it.
+        """
+        written = first(self.rules, node, scope, self.boundary if self.down else self.boundary - 1)
+        if written is not None:
+            return written._replace(label=written.label or self.label)
         for move in self.moves:
             if self.down:
                 to_attribute(move, node, scope, self.boundary)
@@ -225,9 +160,9 @@ class Crossing:
         node.output.extend(scope.fresh(stem, f"/{self.op_type}/unread") for _ in range(missing))
 
 
-@cache
-def _crossing(op_type: str, boundary: int, below: int, down: bool) -> Crossing:
-    old, new = schema(op_type, below), schema(op_type, boundary)
+def crossing_at(op_type: str, boundary: int, *, down: bool, own: Boundaries | None = None) -> Crossing:
+    """The boundary of an operator; rules of the user's `own` are tried first."""
+    old, new = schema(op_type, boundary - 1), schema(op_type, boundary)
     assert old is not None
     assert new is not None
     source, goal = (new, old) if down else (old, new)
@@ -244,35 +179,32 @@ def _crossing(op_type: str, boundary: int, below: int, down: bool) -> Crossing:
             continue
         if before.default_value.type and before.default_value != attribute.default_value:
             changed[name] = before.default_value
-    rewrite = (_LOWERS if down else _RAISES).get((op_type, boundary))
-    rules = shipped().at(op_type, boundary, down=down)
-    rows = tuple(row for row in rows_of(op_type) if row.occasion.is_at(op_type, boundary, down=down))
-    return Crossing(op_type, boundary, down, source, goal, moves, rewrite, gone, changed, tuple(required), rules, rows)
+    rules = tuple(rules_for(op_type, "below" if down else "from", boundary, own))
+    return Crossing(op_type, boundary, down, source, goal, rules, moves, gone, changed, tuple(required))
 
 
-@cache
-def crossings(op_type: str, source_opset: int, goal_opset: int) -> tuple[Crossing, ...]:
-    """The boundaries of an operator between two opset versions that both have it, in order."""
-    ops.load(op_type)
-    between = [number for number in versions(op_type) if number <= max(source_opset, goal_opset)]
-    low = min(source_opset, goal_opset)
-    pairs = [(new, old) for old, new in itertools.pairwise(between) if new > low]
-    if goal_opset < source_opset:
-        return tuple(_crossing(op_type, new, new - 1, True) for new, old in reversed(pairs))
-    return tuple(_crossing(op_type, new, new - 1, False) for new, old in pairs)
+@lru_cache(maxsize=8192)
+def crossings(op_type: str, opset: int, goal: int, own: Boundaries | None = None) -> tuple[Crossing, ...]:
+    """The boundaries of an operator between two opset versions at which its nodes may change, in order."""
+    down = goal < opset
+    between = [boundary for boundary in versions(op_type)[1:] if min(opset, goal) < boundary <= max(opset, goal)]
+    path = (crossing_at(op_type, boundary, down=down, own=own) for boundary in sorted(between, reverse=down))
+    return tuple(crossing for crossing in path if not crossing.is_plain)
 
 
-def moved(node: NodeProto, opset: int, goal: int, scope: AnyScope) -> tuple[list[NodeProto] | None, int]:
-    """Take a node to another opset version; return the nodes that replace it, if any, and their opset version.
+def moved(node: NodeProto, path: Iterable[Crossing], scope: AnyScope) -> tuple[Written | None, str]:
+    """Take a node across boundaries; return what replaces it, None if it stays, and the label of all changes.
 
     Raises:
-        RefusedError: it cannot cross a boundary.
+        RefusedError: it cannot cross one of them.
     """
-    for crossing in crossings(node.op_type, opset, goal):
-        opset = crossing.opset
-        outcome = None if crossing.is_plain else crossing.cross(node, scope)
-        if isinstance(outcome, ItsBody):
-            raise RefusedError(*outcome)
-        if outcome is not None:
-            return outcome, outcome.opset
-    return None, opset
+    labels = ""
+    for crossing in path:
+        crossing.leave_out_empty_ends(node)
+        before = node.SerializeToString()
+        written = crossing.cross(node, scope)
+        if written is not None:
+            return written, joined(labels, written.label)
+        if node.SerializeToString() != before:
+            labels = joined(labels, crossing.label)
+    return None, labels

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from onnx import helper
+from onnx import NodeProto, helper
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.registry import Outcome, lowers
+from reducelower.adapters.rules import rule
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
 from reducelower.model.constants import tensor_of
 from reducelower.model.numbers import FIRST_FLOATS
 
 
-@lowers("Constant", 12)
+@rule("Constant", "below 12")
 def _lower_shorthand(op: Writer) -> None:
     """``value_int`` and the like become a tensor."""
     if attribute_of(op.node, "value") is not None or attribute_of(op.node, "sparse_value") is not None:
@@ -24,8 +24,8 @@ def _lower_shorthand(op: Writer) -> None:
     op.node.attribute.append(helper.make_attribute("value", tensor))
 
 
-@lowers("Constant", 9)
-def _lower_element_type(op: Writer) -> Outcome:
+@rule("Constant", "below 9")
+def _lower_element_type(op: Writer) -> list[NodeProto] | None:
     """Before opset 9, Constant takes only floats; other types become an initializer."""
     tensor = tensor_of(op.node)
     if tensor is None or tensor.data_type in FIRST_FLOATS:
