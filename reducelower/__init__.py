@@ -14,8 +14,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from reducelower.api import check, convert_version, expand, legalize
-    from reducelower.errors import ConversionError, Refusal, RuleError, TargetError, UnreadableModelError
-    from reducelower.failures import SettingError
+    from reducelower.errors import ConversionError, Refusal, RuleError, SettingError, TargetError, UnreadableModelError
     from reducelower.legalization.repair import Repaired, repair
     from reducelower.options import Options, Target
     from reducelower.plan import Plan, Site
@@ -49,8 +48,8 @@ __all__ = [
 
 _HOME = {
     **dict.fromkeys(("check", "convert_version", "expand", "legalize"), "api"),
-    **dict.fromkeys(("ConversionError", "Refusal", "RuleError", "TargetError", "UnreadableModelError"), "errors"),
-    "SettingError": "failures",
+    **dict.fromkeys(("ConversionError", "Refusal", "RuleError", "SettingError", "TargetError"), "errors"),
+    "UnreadableModelError": "errors",
     **dict.fromkeys(("Plan", "Site"), "plan"),
     **dict.fromkeys(("Repaired", "repair"), "legalization.repair"),
     **dict.fromkeys(("Runtime", "load_runtime"), "runtimes"),

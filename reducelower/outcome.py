@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from reducelower.errors import Refusal
-from reducelower.failures import BAD_USAGE, DONE, FAULT, REFUSED
+from reducelower.errors import BAD_USAGE, DONE, FAULT, REFUSED, Refusal
 from reducelower.lines import Line, Tone
 from reducelower.model.text import counted
 from reducelower.plan import Plan

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from reducelower import __version__
-from reducelower.failures import SettingError
+from reducelower.errors import SettingError
 from reducelower.options import Settings
 
 __all__ = ["absolute", "anchored", "check_workers", "dask_executor"]

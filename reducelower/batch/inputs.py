@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from reducelower.errors import UnreadableModelError
-from reducelower.failures import SettingError
+from reducelower.errors import SettingError, UnreadableModelError
 from reducelower.files import ExternalFile, read_model
 from reducelower.files.formats import WRITTEN
 from reducelower.files.writing import is_there

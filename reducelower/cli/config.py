@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from reducelower.failures import SettingError
+from reducelower.errors import SettingError
 from reducelower.model.text import did_you_mean
 
 __all__ = ["FILE", "NEVER", "defaults"]

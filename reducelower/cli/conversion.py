@@ -14,7 +14,7 @@ from reducelower.batch.many import check_file, converting, crashed, run_all
 from reducelower.cli.progress import progress
 from reducelower.cli.telling import check_report_paths, tell
 from reducelower.cli.text import full_text, short_text
-from reducelower.failures import SettingError
+from reducelower.errors import SettingError
 from reducelower.options import Settings
 from reducelower.outcome import Outcome
 from reducelower.pipeline.task import Task

@@ -13,7 +13,7 @@ from reducelower.cli.console import shown
 from reducelower.cli.options import option, takes
 from reducelower.cli.text import columns, paragraph
 from reducelower.cli.types import RUNTIME
-from reducelower.failures import DONE, REFUSED, describe
+from reducelower.errors import DONE, REFUSED, describe
 from reducelower.model.text import counted
 
 if TYPE_CHECKING:

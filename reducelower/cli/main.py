@@ -13,7 +13,7 @@ from typing import NoReturn
 import click
 
 from reducelower.cli import console
-from reducelower.failures import BAD_USAGE, INTERRUPTED, TERMINATED, SettingError, describe
+from reducelower.errors import BAD_USAGE, INTERRUPTED, TERMINATED, SettingError, describe
 from reducelower.model.text import did_you_mean
 
 __all__ = ["app", "main", "run"]

@@ -15,7 +15,7 @@ from reducelower.cli.console import result
 from reducelower.cli.options import option, takes
 from reducelower.cli.telling import check_place
 from reducelower.cli.types import FILE, OPERATOR, POSITIVE, RUNTIME
-from reducelower.failures import DONE, SettingError
+from reducelower.errors import DONE, SettingError
 from reducelower.model.text import counted, did_you_mean
 
 if TYPE_CHECKING:

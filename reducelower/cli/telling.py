@@ -11,7 +11,7 @@ import click
 
 from reducelower.cli import console
 from reducelower.cli.text import github_annotations, summary
-from reducelower.failures import SettingError
+from reducelower.errors import SettingError
 
 if TYPE_CHECKING:
     from reducelower.outcome import Outcome

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from reducelower.cli.console import shown, styled, width
-from reducelower.errors import sentences
-from reducelower.failures import DONE
+from reducelower.errors import DONE, sentences
 from reducelower.lines import Tone
 from reducelower.model.text import counted
 from reducelower.plan import Site

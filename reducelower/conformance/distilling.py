@@ -10,8 +10,7 @@ from operator import itemgetter
 from typing import cast
 
 from reducelower.conformance.case import Case
-from reducelower.conformance.conditions import holds
-from reducelower.conformance.learning import learn
+from reducelower.conformance.learning import holds, learn
 from reducelower.conformance.running import Probed, Result
 from reducelower.conformance.sentences import overflow_sentence, sentence
 from reducelower.conformance.whole_models import OF_MODEL

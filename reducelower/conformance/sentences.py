@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from reducelower.conformance.conditions import Conditions
+from reducelower.conformance.learning import Conditions
 from reducelower.conformance.running import Result
 from reducelower.lines import enumerated
 from reducelower.runtimes.facts import When

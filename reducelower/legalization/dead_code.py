@@ -14,7 +14,6 @@ from reducelower.scope.graph import GraphScope
 
 __all__ = ["remove_named", "remove_unused"]
 
-
 _NAME, _DROPS = attrgetter("name"), attrgetter("drops_operands")
 
 

@@ -22,7 +22,6 @@ __all__ = [
     "value_of",
 ]
 
-
 NAMING_TYPES = frozenset({"to", "dtype", "output_dtype", "output_datatype"})
 """Attributes whose integer is an element type (`TensorProto.DataType`)."""
 

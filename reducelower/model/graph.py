@@ -28,7 +28,6 @@ __all__ = [
     "walk",
 ]
 
-
 HOLDING_GRAPHS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 """Operators of the default domain with graph attributes."""
 

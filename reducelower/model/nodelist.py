@@ -15,7 +15,6 @@ from reducelower.model.wire import varint
 
 __all__ = ["NodeList", "Replacement", "as_graph", "inputs_of", "nodes_of", "reads_of"]
 
-
 Replacement: TypeAlias = "Sequence[NodeProto] | bytes"
 """Nodes that replace another: messages, or the bytes of a GraphProto that holds only nodes."""
 

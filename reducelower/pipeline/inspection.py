@@ -19,7 +19,7 @@ from reducelower.model.graph import all_nodes, graphs
 from reducelower.model.schemas import element_type_name, latest_opset, opset_of
 from reducelower.model.spelled import operator_name, type_text
 from reducelower.options import Settings, Target
-from reducelower.pipeline.soundness import sound
+from reducelower.pipeline.diagnosis import sound
 from reducelower.pipeline.where import OnRuntime, where
 from reducelower.runtimes import Runtime
 

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from reducelower.errors import ConversionError, UnreadableModelError
-from reducelower.failures import FAULT, describe
+from reducelower.errors import FAULT, ConversionError, UnreadableModelError, describe
 from reducelower.files import read_model
 from reducelower.model.validate import find_defect
 from reducelower.outcome import Outcome, stopped

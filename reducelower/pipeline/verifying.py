@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from reducelower.failures import SettingError
+from reducelower.errors import SettingError
 from reducelower.files import LoadedModel
 from reducelower.model.document import Document
 from reducelower.model.inference.declared import declare

@@ -4,8 +4,8 @@ A form is the body of a rule, from the rule books or from `rules/forms`, which h
 To know what a form looks like in a model, the engine expands one node of the operator. So a match has the nodes that
 `expand` would write, apart from names, at every opset version and element type.
 
-`run` has the public functions, `raiser` takes one graph after the other, and `composing` chooses among the matches
-that `search` finds: of overlapping ones the largest wins. `composites` and `operands` decide whether a match is the
+`run` has the public functions. `raiser` takes one graph after the other, and chooses among the matches that `search`
+finds: of overlapping ones the largest wins. `composites` and `operands` decide whether a match is the
 operator, and build the replacement. `expansions` has the forms of rules, `expressions` those written by hand.
 """
 

@@ -1,18 +1,21 @@
-"""One pass over a model that composes the operators it spells out."""
+"""One pass over a model: find the operators that its graphs spell out, decide which of them to compose, and do it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from onnx import ModelProto
 
 from reducelower.legalization.dead_code import remove_named, remove_unused
 from reducelower.legalization.edits import Edit, splice
 from reducelower.model.attributes import copy_marks
+from reducelower.model.graph import node_label
 from reducelower.plan import Site
-from reducelower.recompose.composing import Left, compose
+from reducelower.recompose.composites import TooOldError, replacement
 from reducelower.recompose.expansions import Manner, expanded_forms
-from reducelower.recompose.expressions import Form
+from reducelower.recompose.expressions import PASSING_ON, Form
+from reducelower.recompose.operands import NotItError, WrongVectorError
 from reducelower.recompose.place import Place
 from reducelower.recompose.search import Search
 from reducelower.recompose.surroundings import Surroundings
@@ -20,7 +23,125 @@ from reducelower.rulebook import RuleBook
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 
-__all__ = ["Raiser"]
+__all__ = ["Left", "Raiser"]
+
+
+@dataclass(frozen=True)
+class Left:
+    """Something that looks like an operator but stays; `by_opset` if another opset version would allow it."""
+
+    op_type: str
+    node: str
+    graph: str
+    why: str
+    by_opset: bool = False
+
+
+def compose(
+    scope: GraphScope, graph: Surroundings, forms: Sequence[Form], search: Search, removed: Collection[int] = ()
+) -> tuple[list[Place], list[Left]]:
+    """Find the operators that some forms spell out in one graph.
+
+    Of overlapping matches the largest is taken, starting from the results. A match is not taken if something outside
+    reads one of its inner values, unless that reader is removed as well.
+    """
+    accepted: list[Place] = []
+    refused: list[tuple[frozenset[int], Left]] = []
+    covered = set(removed)
+    blocked: set[int] = set()
+    ends: set[int] = set()
+
+    def left(place: Place, why: str, *, by_opset: bool = False) -> Left:
+        node = graph.nodes[place.last]
+        return Left(place.form.op_type, node_label(node, place.last), scope.path, why, by_opset)
+
+    by_end: dict[str, list[Form]] = {}
+    for form in forms:
+        for end in form.ends:
+            by_end.setdefault(end, []).append(form)
+    for last in reversed(range(len(graph.nodes))):
+        ending = by_end.get(graph.op_types[last])
+        if not ending or last in covered or last in blocked or not graph.outputs[last]:
+            continue
+        for place in _places(ending, search, graph, last, scope.opset):
+            region = place.region
+            if not region.isdisjoint(removed) or not (place.form.is_reported or graph.is_inside(region, last)):
+                continue
+            try:
+                place.nodes = replacement(place)
+            except NotItError as reason:
+                if place.form.is_reported:
+                    by_opset = isinstance(reason, TooOldError)
+                    refused.append((region, left(place, str(reason), by_opset=by_opset)))
+                if isinstance(reason, WrongVectorError):
+                    blocked |= region
+                continue
+            if region.isdisjoint(ends):
+                accepted.append(place)
+                ends.add(last)
+                covered |= region
+            break
+    settled, given_up = _settle(accepted, graph)
+    refused += [(place.region, left(place, why)) for place, why in given_up]
+    return settled, _reported(refused, {index for place in settled for index in place.region})
+
+
+def _places(forms: Sequence[Form], search: Search, graph: Surroundings, last: int, opset: int) -> list[Place]:
+    """The matches of forms that end in a node, the largest first."""
+    output = graph.outputs[last][0]
+    possible = [form for form in forms if search.may_match(form.result, output)]
+    found = ((form, match) for form in possible for match in search.matches(form, output))
+    places = [Place(form, match, last, graph, opset) for form, match in found]
+    return sorted(places, key=lambda place: len(place.match.nodes), reverse=True)
+
+
+def _settle(accepted: Sequence[Place], graph: Surroundings) -> tuple[list[Place], list[tuple[Place, str]]]:
+    """Give up operators with an inner value that something else reads, but keep nodes that only pass on a value."""
+    settled = list(accepted)
+    given_up: list[tuple[Place, str]] = []
+    is_settled = False
+    while not is_settled:  # what is kept or given up reads values that others compute on the way
+        is_settled = True
+        read = _read_afterwards(settled, graph)
+        for place in list(settled):
+            inner = place.region - {place.last}
+            outer = {index for index in inner if not read.isdisjoint(graph.outputs[index])}
+            kept = frozenset(index for index in outer if _may_stay(index, place, graph))
+            is_settled &= not outer
+            if kept == outer:
+                place.region -= kept
+            else:
+                name = graph.nodes[min(outer - kept)].output[0]
+                given_up.append((place, f"{name!r}, which it computes on the way, is read elsewhere"))
+                settled.remove(place)
+    return settled, given_up
+
+
+def _read_afterwards(settled: Sequence[Place], graph: Surroundings) -> set[str]:
+    """What is read once some operators are composed: by the nodes that stay, by new ones and by the graph."""
+    removed = frozenset().union(*(place.region for place in settled))
+    stay = (index for index in range(len(graph.nodes)) if index not in removed)
+    return graph.named.union(*map(graph.reads_of, stay), *(place.reads for place in settled))
+
+
+def _may_stay(index: int, place: Place, graph: Surroundings) -> bool:
+    """Whether a node of a region only passes on a value from outside."""
+    node = graph.nodes[index]
+    return node.op_type in PASSING_ON and graph.producers.get(node.input[0]) not in place.region
+
+
+def _reported(refused: Sequence[tuple[frozenset[int], Left]], removed: set[int]) -> list[Left]:
+    """The matches to report as left: of overlapping ones that which another opset version allows, else the largest.
+
+    Matches with removed nodes are not reported.
+    """
+    reported: list[Left] = []
+    seen = set(removed)
+    for region, left in sorted(refused, key=lambda item: (item[1].by_opset, len(item[0])), reverse=True):
+        if region.isdisjoint(seen):
+            reported.append(left)
+            seen |= region
+    return reported
 
 
 class Raiser:

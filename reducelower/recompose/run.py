@@ -23,10 +23,9 @@ from reducelower.model.rewrites import Step
 from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
 from reducelower.options import Book, Settings, Target
 from reducelower.plan import Plan
-from reducelower.recompose.composing import Left
 from reducelower.recompose.expansions import raisable
 from reducelower.recompose.expressions import Form, forms_of, written_operators
-from reducelower.recompose.raiser import Raiser
+from reducelower.recompose.raiser import Left, Raiser
 from reducelower.rulebook import RuleBook
 from reducelower.rulebook.rules import SHIPPED, Rules
 

@@ -20,7 +20,6 @@ from reducelower.rulebook.numbers import NUMBERS
 
 __all__ = ["KNOWN_NAMES", "BodyValues", "Frame", "Simplified", "goal_of_cast", "types_of_outputs"]
 
-
 Type: TypeAlias = "Callable[[], int | None]"
 """The element type of a value, computed only if the body depends on it."""
 

@@ -22,7 +22,6 @@ from reducelower.types.known import COUNTING, LONGEST, Question
 
 __all__ = ["Constant", "Graph", "GraphKey"]
 
-
 GraphKey = tuple[int, ...]
 """Positions of node and subgraph from the main graph inward."""
 

@@ -26,7 +26,6 @@ __all__ = [
     "in_own_names",
 ]
 
-
 LONGEST = 64
 """The most elements of a vector whose contents are tracked: shapes and axes are shorter."""
 

@@ -22,7 +22,6 @@ from reducelower.types.sizes import Atoms
 
 __all__ = ["Resolver"]
 
-
 _DEEPEST = 50
 """The depth of recursion; a deeper value is resolved first, from an explicit stack."""
 

@@ -20,7 +20,7 @@ import pytest
 from reducelower import __version__
 from reducelower.batch import Outcome, Settings, Task
 from reducelower.batch.many import crashed, run_all
-from reducelower.failures import SettingError
+from reducelower.errors import SettingError
 from reducelower.options import Target
 
 pytestmark = pytest.mark.xdist_group("a cluster")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from onnx import ModelProto, TensorProto, parser
 
-from reducelower.failures import describe
+from reducelower.errors import describe
 from reducelower.outcome import Outcome
 from reducelower.pipeline.task import outcome_of
 

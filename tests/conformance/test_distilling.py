@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reducelower.conformance.case import Case
-from reducelower.conformance.conditions import Condition, allows, candidates
 from reducelower.conformance.distilling import Distilled, NothingRightError, distil, is_described
 from reducelower.conformance.judging import Verdict
+from reducelower.conformance.learning import Condition, allows, candidates
 from reducelower.conformance.whole_models import FEATURE_OPSETS, feature_cases
 from reducelower.runtimes.facts import Fact
 from tests.conformance.made import DAY, REFUSED, RIGHT, WRONG, distilled, probed, reductions

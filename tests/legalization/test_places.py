@@ -11,7 +11,7 @@ from onnx import ModelProto
 import reducelower
 from reducelower.files import read_model
 from reducelower.options import Settings
-from reducelower.pipeline.raising import legalized_and_raised
+from reducelower.pipeline.conversion import legalized_and_raised
 from reducelower.plan import Plan
 from tests.models import model
 

@@ -16,7 +16,7 @@ import onnxruntime
 import pytest
 
 from reducelower import verify
-from reducelower.failures import SettingError
+from reducelower.errors import SettingError
 from reducelower.verification.running.conditions import CPU, conditions, under
 from reducelower.verification.running.providers import provider_named
 from reducelower.verification.running.runtimes import OnnxRuntime

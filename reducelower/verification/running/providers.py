@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from reducelower.failures import SettingError
+from reducelower.errors import SettingError
 from reducelower.model.text import did_you_mean
 
 __all__ = ["provider_named", "require_onnxruntime"]

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from onnx import ModelProto, ValueInfoProto
 
-from reducelower.failures import SettingError
+from reducelower.errors import SettingError
 from reducelower.model.validate import find_call_defect
 from reducelower.numerics.measure import Array, is_narrow_float
 from reducelower.verification.running.clock import terminated_after
