@@ -134,9 +134,7 @@ class Outcome:
         """Sentences that a reader must not miss, regardless of the verdict."""
         if self.said is not None:
             return self.said.warnings
-        if self.verification is not None:
-            return self.verification.warnings
-        return self.plan.losses if self.plan is not None else ()
+        return self.verification.warnings if self.verification is not None else ()
 
     @property
     def verified(self) -> str:

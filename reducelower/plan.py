@@ -90,7 +90,6 @@ class Plan:
         as_it_is: if another opset version was chosen for a runtime, the plan for the model's own opset version. Its
             sites and refusals are the nodes that the runtime computes wrongly in the unchanged model.
         assumes_nonempty: whether the result is right only if no dimension is zero when the model runs.
-        losses: in a plan without verification, sentences about range that the requested form loses.
         steps: the applied rewrites and their places, for verification. Copies in other processes do not have them.
     """
 
@@ -106,7 +105,6 @@ class Plan:
     unmended: tuple[str, ...] = ()
     as_it_is: Plan | None = None
     assumes_nonempty: bool = False
-    losses: tuple[str, ...] = ()
     steps: tuple[Step, ...] = field(default=(), repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -1,21 +1,20 @@
-"""Differences in declarations: versions, metadata, inputs and outputs, types of matched values."""
+"""Differences in declarations: versions, metadata, inputs and outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from onnx import ModelProto, ValueInfoProto
 
-from reducelower.difference.matching import Matched, Side
 from reducelower.model.spelled import type_text
 from reducelower.model.text import counted, short, shown
 from reducelower.verification.regions.numbering import content, opsets_of
 
-__all__ = ["Fact", "declared_facts", "type_facts"]
+__all__ = ["Fact", "declared_facts"]
 
-FactKind = Literal["version", "metadata", "input", "output", "type"]
+FactKind = Literal["version", "metadata", "input", "output"]
 
 Names = Mapping[Literal["input", "output"], Mapping[str, str]]
 """The names of inputs and outputs that both models have: those of the second, with those of the first."""
@@ -81,30 +80,3 @@ def _documentation(of: str, holder: Any, whose: str = "") -> Iterator[_Statement
         yield ("metadata", f"{of} doc string{whose}"), (holder.doc_string, None)
     for item in holder.metadata_props:
         yield ("metadata", f"{of} metadata {item.key!r}{whose}"), (item.value, None)
-
-
-def type_facts(levels: Iterable[Matched]) -> Iterator[Fact]:
-    """The types that values of matched nodes state differently; those that differ in the same way count as one."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for matched in levels:
-        stated = _stated(matched.left), _stated(matched.right)
-        for at, other in matched.left.partners.items():
-            for name, new in zip(matched.left.nodes[at].output, matched.right.nodes[other].output, strict=False):
-                one, two = (_text(side.get(each)) for side, each in zip(stated, (name, new), strict=True))
-                if one != two:
-                    found.setdefault((one, two), []).append(name)
-    for (one, two), names in found.items():
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        yield Fact("type", f"{shown(names[0])!r}{more}", short(one, _LONGEST), short(two, _LONGEST))
-
-
-def _stated(side: Side) -> Mapping[str, ValueInfoProto]:
-    """By name, the values whose types are stated, except the outputs of the model, which belong to its interface."""
-    holder = side.place.holder
-    if side.path == "graph":
-        return {value.name: value for value in holder.value_info if value.name not in side.outputs}
-    return {value.name: value for value in (*holder.value_info, *holder.output)}
-
-
-def _text(value: ValueInfoProto | None) -> str:
-    return "" if value is None else type_text(value.type)

@@ -10,7 +10,7 @@ from typing import Any
 from onnx import ModelProto, NodeProto, ValueInfoProto
 
 from reducelower.difference.changes import Change, changes_of
-from reducelower.difference.facts import Fact, Names, declared_facts, type_facts
+from reducelower.difference.facts import Fact, Names, declared_facts
 from reducelower.difference.matching import Matched, match
 from reducelower.lines import Line
 from reducelower.model.graph import all_nodes
@@ -30,7 +30,7 @@ class Difference:
     """The differences of two models.
 
     Attributes:
-        facts: versions, metadata, inputs and outputs, and types that differ.
+        facts: versions, metadata, and inputs and outputs that differ.
         changes: nodes that differ; equal changes count as one.
         operators: operators whose number of nodes changed, with both numbers, including subgraphs.
         alike: the number of nodes that both models have.
@@ -109,9 +109,7 @@ def difference(before: ModelProto, after: ModelProto, *, keeps_names: bool = Fal
     changes = tuple(_merged(found))
     changed = sum(len(change.nodes) for change in changes if change.before and change.details)
     alike = sum(len(level.left.partners) for level in levels) - changed
-    return Difference(
-        (*declared_facts(before, after, names), *type_facts(levels)), changes, _changed_operators(before, after), alike
-    )
+    return Difference(tuple(declared_facts(before, after, names)), changes, _changed_operators(before, after), alike)
 
 
 def _size(change: Change) -> int:

@@ -25,7 +25,7 @@ from reducelower.pipeline.diagnosis import (
     what_would_help,
 )
 from reducelower.pipeline.task import Task, refused
-from reducelower.plan import CHOSEN, Plan
+from reducelower.plan import Plan
 
 if TYPE_CHECKING:
     from reducelower.verification import TestDataSet, Verification
@@ -78,8 +78,6 @@ def convert(
         from reducelower.pipeline.verifying import verify_models
 
         verification = verify_models(source, converted, settings, data_sets, plan=plan)
-    else:
-        plan = _with_losses(plan, source, converted)
     # The steps of the proof hold models, which should be freed now.
     outcome = Outcome(task.source, verdict, plan=replace(plan, steps=()), verification=verification)
     outcome = _with_details(outcome, settings, source, converted)
@@ -112,15 +110,6 @@ def _verifies_unchanged(settings: Settings) -> bool:
     """Whether to verify even an unchanged model: in another runtime, with a provider, or on test data."""
     is_elsewhere = settings.target.runtime is not None or tuple(settings.runtimes) != ("onnxruntime",)
     return is_elsewhere or bool(settings.test_data or settings.provider)
-
-
-def _with_losses(plan: Plan, source: LoadedModel, made: Document) -> Plan:
-    """Add the losses of a conversion without verification, which are found without running anything."""
-    if not any(site.rule.startswith(CHOSEN) for site in plan.sites):
-        return plan
-    from reducelower.verification.checking.sites import losses
-
-    return replace(plan, losses=losses(source.model, made.message, plan))
 
 
 _SUMMARIES = {

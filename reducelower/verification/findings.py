@@ -21,7 +21,7 @@ __all__ = [
 DISTANCES = ("max_ulp", "max_absolute", "max_relative")
 """The fields that say how far apart two sides are."""
 
-OutputVerdict = Literal["equal", "different", "not compared"]
+OutputVerdict = Literal["equal", "departs", "different", "not compared"]
 SiteStatus = Literal["equal", "not run", "improved", "overflow", "departs", "loses range", "different"]
 
 STATUSES: dict[SiteStatus, tuple[str, Tone]] = {
@@ -48,7 +48,8 @@ class OutputComparison:
         runtime: where the two sides ran, such as ``onnxruntime`` or ``onnxruntime / reference``.
         element_type: ONNX name of the element type before.
         shape_before, shape_after: shapes in the last set of inputs, or in the one that differs.
-        verdict: ``equal`` within the tolerance, ``different``, or ``not compared``.
+        verdict: ``equal`` within the tolerance; ``departs`` if both models give the same by the specification, but not
+            in the runtime; ``different``; or ``not compared``.
         reason: one sentence that says what differs, or why there was no comparison; empty when equal.
         max_ulp: the largest ULP distance between finite values.
         max_absolute, max_relative: largest errors; relative to the largest magnitude of the expected tensor.
@@ -75,7 +76,7 @@ class OutputComparison:
 
     def merged(self, other: OutputComparison) -> OutputComparison:
         """The worse of two comparisons of one output, with the largest distances of both."""
-        rank = {"equal": 0, "not compared": 1, "different": 2}
+        rank = {"equal": 0, "departs": 1, "not compared": 2, "different": 3}
         worse = self if rank[self.verdict] >= rank[other.verdict] else other
         largest = {name: max(getattr(self, name), getattr(other, name)) for name in DISTANCES}
         return replace(worse, **largest, tells=self.tells or other.tells)

@@ -56,9 +56,8 @@ class Verification:
         sites: the results of the regions, each run by itself: the rewrites of a plan, and whatever else differs.
         cases: on how many sets of inputs the whole models were run.
         unseen: what could not be checked, each with the reason and what to do.
-        departs: outputs that differ only in the runtime: by the specification, both models give the same.
+        departs: how the runtime diverges from the specification, a sentence for each output, or one for all.
         absent: runtimes in which the models should have been run and were not, as sentences.
-        departed: how the runtime diverges from the specification, a sentence for each output, or one for all.
         first: if the models differ, the first inner value that differs, on the inputs that show it; None if unknown.
         kept: the folder with the smallest part that shows how the models differ; empty if there is none.
     """
@@ -74,7 +73,6 @@ class Verification:
     unseen: tuple[str, ...] = ()
     departs: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
-    departed: tuple[str, ...] = ()
     first: Departure | None = None
     kept: str = ""
 
@@ -125,9 +123,9 @@ class Verification:
     def _cautions(self) -> Iterator[str]:
         yield from (site.loss for site in self.losing)
         yield from (f"{site.place}: {site.reason}" for site in self.departing)
-        if self.departed:
-            more = f" ({counted(len(self.departed) - 1, 'more output')} likewise)" if len(self.departed) > 1 else ""
-            yield f"{self.departed[0]}{more}"
+        if self.departs:
+            more = f" ({counted(len(self.departs) - 1, 'more output')} likewise)" if len(self.departs) > 1 else ""
+            yield f"{self.departs[0]}{more}"
 
     def __repr__(self) -> str:
         """One line: the verdict, and how many runs it is based on."""
@@ -150,7 +148,7 @@ class Verification:
         if self.kept:
             yield Line("kept", f"the part that shows it is in {self.kept}")
         yield from (Line("warning", text, "warning") for text in self._cautions())
-        yield from (Line("", text.rstrip("."), is_detail=True) for text in (*self.departed[1:], *self.notes))
+        yield from (Line("", text.rstrip("."), is_detail=True) for text in (*self.departs[1:], *self.notes))
         yield from (Line("note", text) for text in self.absent)
         yield from (Line("", text, is_detail=True) for text in self._details())
 
@@ -169,7 +167,7 @@ class Verification:
 
     def _equal(self) -> str:
         """On how many sets of inputs both models are equal, and how large the error is."""
-        outputs = tuple(item for item in self.outputs if item.name not in self.departs)
+        outputs = tuple(item for item in self.outputs if item.verdict != "departs")
         if self.departs and not outputs:
             return f"equal by the specification on {counted(self.cases, 'set')} of inputs{_where(self.runtime)}"
         finite = " where both are finite" if any(item.loses_range or item.gains_range for item in outputs) else ""

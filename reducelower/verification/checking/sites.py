@@ -15,7 +15,7 @@ from onnx import ModelProto, NodeProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.text import counted
-from reducelower.plan import CHOSEN, Plan
+from reducelower.plan import Plan
 from reducelower.types import Inference
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.lemmas import Judged, settled
@@ -27,7 +27,7 @@ from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, inlined
 
-__all__ = ["Regions", "losses", "nodes_of", "verify_regions"]
+__all__ = ["Regions", "nodes_of", "verify_regions"]
 
 _RINGS = 3
 
@@ -117,16 +117,6 @@ def verify_regions(
     if second is None or second.left:
         return first.undecided(f"whether regions hold where the models are aligned otherwise was not seen {within}")
     return second if all(finding.ok for finding, _ in second.judged) else first
-
-
-def losses(before: ModelProto, after: ModelProto, plan: Plan) -> tuple[str, ...]:
-    """Where the forms that a caller chose lose range, a sentence each; for a conversion that is not verified."""
-    chosen = replace(plan, sites=tuple(site for site in plan.sites if site.rule.startswith(CHOSEN)))
-    before, after = inlined(before), inlined(after)
-    alignment = align(before, after, chosen, inferences=(Inference(before), Inference(after)))
-    alignment.claims[:] = [claim for claim in alignment.claims if claim.site is not None]
-    found = _judge(alignment, Checker()).findings
-    return tuple(finding.loss for finding in found if finding.status == "loses range")
 
 
 def _judge(alignment: Alignment, checker: Checker) -> Regions:

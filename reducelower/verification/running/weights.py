@@ -19,6 +19,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from reducelower.files.external import DataFolder, bytes_of, external_tensors
 from reducelower.model.skeleton import DEFAULTS_SINCE, skeleton
 from reducelower.numerics.measure import Array
+from reducelower.scope.values import loaded
 
 __all__ = ["held_array", "held_by", "held_name", "is_held", "mapped", "with_weights", "without_weights"]
 
@@ -65,11 +66,10 @@ def without_weights(model: ModelProto, folder: DataFolder | None = None) -> tupl
         placed.metadata_props.extend(tensor.metadata_props)
         placed.data_location = TensorProto.EXTERNAL
         placed.external_data.add(key="location", value=name)
-    for tensor in external_tensors(copy) if folder is not None else ():
-        if not is_held(tensor):
-            tensor.raw_data = bytes(mapped(tensor, folder))
-            tensor.ClearField("external_data")
-            tensor.ClearField("data_location")
+    if folder is not None:
+        for tensor in external_tensors(copy):
+            if not is_held(tensor):
+                tensor.CopyFrom(loaded(tensor, folder))
     return copy, arrays
 
 

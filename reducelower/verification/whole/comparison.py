@@ -42,7 +42,6 @@ class Account:
     notes: list[str] = field(default_factory=list)
     runtimes: list[str] = field(default_factory=list)
     departs: list[str] = field(default_factory=list)
-    departed: list[str] = field(default_factory=list)
     is_different: bool = False
     first: Departure | None = None
     kept: str = ""
@@ -75,7 +74,6 @@ class Account:
             self.cases,
             tuple(dict.fromkeys(unseen)),
             tuple(dict.fromkeys(self.departs)),
-            departed=tuple(dict.fromkeys(self.departed)),
             first=self.first,
             kept=self.kept,
         )

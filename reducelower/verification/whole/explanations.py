@@ -99,8 +99,8 @@ def _regions(comparison: Comparison) -> None:
         comparison.settle("not compared", f"{unseen[0].place}: {unseen[0].reason}")
     departed = [f"{finding.place}: {finding.reason}" for finding in findings if finding.status == "departs"]
     if departed and comparison.differing:
-        comparison.account.departed += departed
-        comparison.account.departs += [item.name for item in comparison.differing]
+        comparison.account.departs += departed
+        comparison.settle("departs")
     else:
         comparison.account.notes += [
             f"Output {item.name!r} differs by up to {item.max_absolute:.3g}; each rewritten part gives the same of "
@@ -121,13 +121,12 @@ def _side_with_evaluator(comparison: Comparison) -> None:
     names = comparison.output_names
     sided = _far_apart(names, evaluated, comparison.left) - _far_apart(names, evaluated, comparison.right)
     agreed = [item for item in comparison.differing if item.name in sided]
-    comparison.settle("equal", is_meant=lambda item: item.name in sided)
-    comparison.account.departs += [item.name for item in agreed]
+    comparison.settle("departs", is_meant=lambda item: item.name in sided)
     if agreed:
         first = agreed[0]
         likewise = f" ({counted(len(agreed) - 1, 'more output')} likewise)" if len(agreed) > 1 else ""
         how = "in shape" if first.shape_before != first.shape_after else f"by up to {first.max_absolute:.3g}"
-        comparison.account.departed.append(
+        comparison.account.departs.append(
             f"onnxruntime diverges from the specification on output {first.name!r} of the source {how}; "
             f"onnx.reference agrees with the converted model{likewise}"
         )
