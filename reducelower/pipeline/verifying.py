@@ -154,7 +154,7 @@ def require_runtimes(settings: Settings) -> None:
         SettingError: onnxruntime is not installed, or lacks the execution provider.
     """
     if settings.verify and "onnxruntime" in settings.runtimes:
-        from reducelower.verification.running.providers import provider_named, require_onnxruntime
+        from reducelower.verification.running.conditions import provider_named, require_onnxruntime
 
         require_onnxruntime()
         if settings.provider:

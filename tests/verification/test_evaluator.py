@@ -13,7 +13,7 @@ import pytest
 from onnx import helper
 
 from reducelower.verification.running.evaluator import Evaluator
-from reducelower.verification.running.reference_gaps import wrong_in_reference
+from reducelower.verification.running.reference import wrong_in_reference
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import CannotRunError, Source
 from tests.models import model

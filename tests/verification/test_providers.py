@@ -17,8 +17,7 @@ import pytest
 
 from reducelower import verify
 from reducelower.errors import SettingError
-from reducelower.verification.running.conditions import CPU, conditions, under
-from reducelower.verification.running.providers import provider_named
+from reducelower.verification.running.conditions import CPU, conditions, provider_named, under
 from reducelower.verification.running.runtimes import OnnxRuntime
 from reducelower.verification.running.source import Source
 from tests.models import model

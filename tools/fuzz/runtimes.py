@@ -19,7 +19,7 @@ from onnx import ModelProto, inliner
 from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import opset_of
 from reducelower.verification.running.evaluator import Evaluator
-from reducelower.verification.running.reference_gaps import wrong_in_reference
+from reducelower.verification.running.reference import wrong_in_reference
 from reducelower.verification.running.runtimes import OnnxRuntime
 from reducelower.verification.running.source import CannotRunError, Source, as_declared
 from tools.fuzz.case import runnable

@@ -24,7 +24,7 @@ from reducelower.verification.inputs.declared import Dims, may_have
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, small_models
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions
-from reducelower.verification.running.reference_gaps import float_types, no_evidence, wrong_in_reference
+from reducelower.verification.running.reference import float_types, no_evidence, wrong_in_reference
 
 __all__ = ["Checker", "is_plain"]
 

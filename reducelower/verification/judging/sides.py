@@ -16,7 +16,7 @@ from reducelower.verification.operators import BY_PROBABILITY, RANDOM
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import CPU
-from reducelower.verification.running.reference_gaps import wrong_in_reference
+from reducelower.verification.running.reference import wrong_in_reference
 from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime, Session, try_load, try_run
 from reducelower.verification.running.source import Source
 from reducelower.verification.running.wider import in_double, modern, with_bodies

@@ -1,17 +1,13 @@
-"""Time limits: clocks for budgets, and threads that stop runs when their time is over."""
+"""Clocks for budgets of time."""
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 from reducelower.model.text import counted
 from reducelower.verification.running.source import OutOfTimeError
 
-__all__ = ["Clock", "terminated_after"]
+__all__ = ["Clock"]
 
 
 class Clock:
@@ -44,19 +40,3 @@ class Clock:
         """Raise OutOfTimeError when the budget is used up."""
         if self.over:
             raise OutOfTimeError(f"the budget of {self.budget:g} s is used up", unsupported=True)
-
-
-@contextmanager
-def terminated_after(options: Any, seconds: float | None) -> Iterator[None]:
-    """Set ``terminate`` of these ``onnxruntime.RunOptions`` if the block takes longer than these seconds."""
-    if seconds is None:
-        yield
-        return
-    options.terminate = seconds <= 0  # the run could be over before a thread is awake
-    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), setattr, (options, "terminate", True))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()

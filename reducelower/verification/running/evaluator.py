@@ -1,6 +1,6 @@
 """onnx's reference evaluator (1.23), with common operators corrected that it does not compute as their pages say.
 
-`reference_gaps.wrong_in_reference` lists the other operators that it gets wrong. The docstrings say what onnx's own
+`reference.wrong_in_reference` lists the other operators that it gets wrong. The docstrings say what onnx's own
 version of the class does wrong.
 """
 

@@ -1,16 +1,12 @@
 """How much memory a verification may take: for inputs, for a run, and for comparing results.
 
-onnxruntime allocates from an arena of that size. For the reference evaluator, `sizes.evaluator_bytes` says how much it
-needs.
+onnxruntime allocates from an arena of that size (`onnx_runtime`). For the reference evaluator,
+`sizes.evaluator_bytes` says how much it needs.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,15 +18,12 @@ from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.source import CannotRunError, Session
 
 __all__ = [
-    "SHRINKING",
     "Judged",
     "TooLargeError",
     "allowed_bytes",
-    "arena_exhausted",
     "check_elements",
     "held_bytes",
     "most_elements",
-    "with_arena",
 ]
 
 _GB = 1e9
@@ -109,53 +102,3 @@ class Judged:
 def _elements(value: Any) -> int:
     """The number of elements of a tensor, or of all tensors in a sequence."""
     return sum(map(_elements, value)) if isinstance(value, list) else int(np.size(value))
-
-
-# A session of onnxruntime uses the arena that was registered last in the process, so one session is made at a time.
-_registering = threading.Lock()
-SHRINKING = "memory.enable_memory_arena_shrinkage", "cpu:0"
-"""Option of a run: at its end, the arena gives back what is unused."""
-
-
-def _renew() -> None:
-    global _registering
-    _registering = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)  # the child lacks the thread that may hold the lock
-
-
-@contextmanager
-def with_arena(options: Any, weights: int) -> Iterator[None]:
-    """Let the session that is made in the block allocate as much as a run may take, and its weights.
-
-    Args:
-        options: of the session.
-        weights: the bytes of the weights that it copies.
-    """
-    import onnxruntime
-
-    allowed = allowed_bytes()
-    with _registering:
-        if np.isfinite(allowed):
-            arena = {"max_mem": int(allowed) + weights, "arena_extend_strategy": _AS_REQUESTED}
-            place = onnxruntime.OrtMemoryInfo(
-                "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
-            )
-            onnxruntime.create_and_register_allocator(place, onnxruntime.OrtArenaCfg(arena))
-            options.add_session_config_entry("session.use_env_allocators", "1")
-        else:
-            options.enable_cpu_mem_arena = False  # the arena takes up to twice what a run needs, and keeps it
-        yield
-
-
-_AS_REQUESTED = 1
-"""The arena grows by the requested size instead of doubling."""
-_EXHAUSTED = re.compile(r"Available memory of (\d+) is smaller than requested bytes of (\d+)")
-
-
-def arena_exhausted(message: str) -> TooLargeError | None:
-    """The error for a message of onnxruntime that says that the arena is exhausted; None for other messages."""
-    match = _EXHAUSTED.search(message)
-    return TooLargeError.of(allowed_bytes() - int(match[1]) + int(match[2])) if match else None

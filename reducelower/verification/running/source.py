@@ -18,6 +18,7 @@ from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes
 from reducelower.model.inlining import inline
 from reducelower.model.schemas import opset_of
+from reducelower.model.validate import find_call_defect
 from reducelower.numerics.measure import Array
 from reducelower.verification.running.weights import is_held, with_weights, without_weights
 
@@ -116,6 +117,12 @@ class Source:
             return self.complete().SerializeToString()
         except Exception as error:  # protobuf's EncodeError is no public type in every version
             raise CannotRunError("it is larger than the 2 GiB a protobuf message holds", unsupported=True) from error
+
+    def refuse_endless(self) -> None:
+        """Raise CannotRunError for functions that stand for too many nodes, since no time limit ends their inlining."""
+        defect = find_call_defect(self.proto) if self.proto.functions else ""
+        if defect:
+            raise CannotRunError(defect, unsupported=True)
 
     def complete(self) -> ModelProto:
         """The model with its weights as values again, for runtimes that take no others."""

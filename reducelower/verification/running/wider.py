@@ -13,7 +13,7 @@ from reducelower.files.external import all_tensors
 from reducelower.model.graph import all_nodes, graphs
 from reducelower.model.numbers import FLOATS
 from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, has_body, schema
-from reducelower.verification.running.reference_gaps import TYPES_IN_ATTRIBUTES, float_types, wrong_in_reference
+from reducelower.verification.running.reference import TYPES_IN_ATTRIBUTES, float_types, wrong_in_reference
 from reducelower.verification.running.source import default_opset
 
 __all__ = ["in_double", "modern", "with_bodies"]

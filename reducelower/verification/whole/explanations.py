@@ -27,7 +27,7 @@ from reducelower.verification.regions.cut import cut
 from reducelower.verification.regions.numbering import content
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.memory import TooLargeError
-from reducelower.verification.running.reference_gaps import no_evidence, wrong_in_reference
+from reducelower.verification.running.reference import no_evidence, wrong_in_reference
 from reducelower.verification.running.source import CannotRunError
 from reducelower.verification.whole.comparison import Comparison
 from reducelower.verification.whole.runs import Run, run_result

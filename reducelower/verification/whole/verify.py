@@ -27,8 +27,13 @@ from reducelower.verification.checking.sites import verify_regions
 from reducelower.verification.inputs.testdata import TestDataSet, check_given
 from reducelower.verification.result import Verification
 from reducelower.verification.running.clock import Clock
-from reducelower.verification.running.conditions import DEFAULT_MEMORY, conditions, under
-from reducelower.verification.running.providers import provider_named, require_onnxruntime
+from reducelower.verification.running.conditions import (
+    DEFAULT_MEMORY,
+    conditions,
+    provider_named,
+    require_onnxruntime,
+    under,
+)
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import Source
 from reducelower.verification.whole.comparison import Account, Comparison, interface_mismatch, runtimes_for
