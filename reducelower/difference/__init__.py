@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from reducelower.difference.changes import Change
-from reducelower.difference.facts import Fact
-from reducelower.difference.structure import Difference, difference
+from reducelower.difference.structure import Difference, Fact, difference
 
 __all__ = ["Change", "Difference", "Fact", "difference"]

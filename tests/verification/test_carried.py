@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reducelower.verification.operators import column
-from reducelower.verification.regions.meanings import meaning
+from reducelower.verification.regions.numbering import meaning
 from tests.models import model
 
 from .planned import planned

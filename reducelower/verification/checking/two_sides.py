@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from reducelower.verification.checking.tally import Tally
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.feeding.shapes import unfit
-from reducelower.verification.inputs.declared import Dims, may_have
+from reducelower.verification.inputs.declared import may_have
 from reducelower.verification.judging.compare import compare_outputs, unlike
 from reducelower.verification.judging.judge import judge
 from reducelower.verification.judging.question import Question
@@ -156,17 +155,12 @@ class _Run:
     def _contradicts_model(self, feeds: Mapping[str, Any], expected: Sequence[Any]) -> bool:
         """Whether inputs of the declared shapes give another shape than the model states, due to sizes among them."""
         if not self._sets.limits.where or not all(
-            may_have(dims, feeds[name].shape)
-            for name, dims in self._declared.items()
-            if isinstance(feeds.get(name), np.ndarray)
+            may_have(item.dims, feeds[item.name].shape)
+            for item in self._sides.pair.inputs
+            if isinstance(feeds[item.name], np.ndarray)
         ):
             return False
         return self._gives_another_shape(expected)
-
-    @cached_property
-    def _declared(self) -> dict[str, Dims | None]:
-        pair = self._sides.pair
-        return {item.name: pair.before.type_of(item.name)[1] if pair.is_carried else item.dims for item in pair.inputs}
 
     def _gives_another_shape(self, expected: Sequence[Any]) -> bool:
         """Whether the source gave another shape than the model states for its outputs."""

@@ -18,10 +18,9 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.plan import Plan, Site
 from reducelower.types import Inference
 from reducelower.verification.operators import of_kind
-from reducelower.verification.regions.claims import Alignment, Claim, Level
+from reducelower.verification.regions.claims import Alignment, Claim, Level, Rewrites
 from reducelower.verification.regions.numbering import Table, attributes
 from reducelower.verification.regions.places import Place
-from reducelower.verification.regions.rewrites import Rewrites
 
 __all__ = ["align", "start"]
 

@@ -1,13 +1,14 @@
 """Numbers the values of two models, so that values computed in the same way from the same values get the same number.
 
 This is value numbering as compilers know it (Cocke and Schwartz, 1970; Click, 1995), over both models with one table:
-inputs count by name, constants by value however they are spelled, nodes by operator, version of the operator,
-attributes and the numbers of what they read. Names of values and nodes do not matter.
+inputs count by name, constants by value however they are spelled, nodes by operator, version of the operator (of those
+that mean the same, the oldest), attributes and the numbers of what they read. Names of values and nodes do not matter.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import ChainMap
 from collections.abc import Hashable, Mapping, MutableMapping, Sequence
 from copy import deepcopy
@@ -15,12 +16,12 @@ from functools import lru_cache
 
 import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx.defs import OpSchema
 
 from reducelower.model.graph import may_hold_graphs, read_from_outside, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.scope.values import dense_tensor, held_by
-from reducelower.verification.operators import of_kind
-from reducelower.verification.regions.meanings import meaning
+from reducelower.verification.operators import column, of_kind
 from reducelower.verification.running.weights import held_name
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "content",
     "inside",
     "is_constant",
+    "meaning",
     "opsets_of",
     "read_by",
     "renamed",
@@ -153,6 +155,45 @@ def _depth(numbers: Numbers) -> int:
 def opsets_of(model: ModelProto) -> dict[str, int]:
     """Opset version per domain; the default domain is the empty string."""
     return {"" if item.domain in DEFAULT_DOMAINS else item.domain: item.version for item in model.opset_import}
+
+
+@lru_cache(maxsize=4096)
+def meaning(op_type: str, opset: int, domain: str = "", attributes: tuple[str, ...] = ()) -> int:
+    """The oldest version of an operator in which a node means the same as at an opset version.
+
+    Most versions only allow more types: their pages say the same about everything else. `attributes` are those of the
+    node that are not at their defaults.
+    """
+    found = schema(op_type, opset, domain)
+    if found is None:
+        return opset
+    since = int(found.since_version)
+    older = schema(op_type, since - 1, domain) if since > 1 else None
+    if older is None:
+        return since
+    new = None if domain else column("same").get(op_type, {}).get(since)
+    is_same = _page(older) == _page(found) if new is None else set(new).isdisjoint(attributes)
+    return meaning(op_type, since - 1, domain, attributes) if is_same else since
+
+
+def _page(found: OpSchema) -> Hashable:
+    """What the page of an operator says about everything except element types, without marks of layout."""
+    operands = [("in", item) for item in found.inputs] + [("out", item) for item in found.outputs]
+    return (
+        _words(found.doc),
+        tuple((place, item.name, str(item.option), _words(item.description)) for place, item in operands),
+        tuple(
+            (name, str(item.type), item.required, item.default_value.SerializeToString(), _words(item.description))
+            for name, item in sorted(found.attributes.items())
+        ),
+    )
+
+
+def _words(text: str | None) -> str:
+    return _LAYOUT.sub("", text or "")
+
+
+_LAYOUT = re.compile(r"[\s*`]|\.(?!\w)")
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,6 @@ from typing import Any
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper, shape_inference
 
-from reducelower.model.graph import subgraphs
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS
 from reducelower.numerics.measure import Array
@@ -18,7 +17,7 @@ from reducelower.plan import Site
 from reducelower.scope.blanks import blank
 from reducelower.verification.inputs.declared import Dims, InputSpec
 from reducelower.verification.regions.claims import Claim
-from reducelower.verification.regions.numbering import attributes, brief, read_by, renamed
+from reducelower.verification.regions.numbering import brief, read_by, renamed
 from reducelower.verification.regions.places import Place
 from reducelower.verification.running.source import plainly_spelled
 
@@ -104,17 +103,6 @@ class Pair:
     def is_raised(self) -> bool:
         """Whether the roles are swapped: `replacement` stands in the source, `node` in the result."""
         return bool(self.site.raised_from)
-
-    @property
-    def is_carried(self) -> bool:
-        """Whether both sides are the same node, for other versions of its operator."""
-        if len(self.nodes) != 1 or len(self.replacement) != 1:
-            return False
-        said = [
-            (list(node.input), node.op_type, node.domain, attributes(node, place.opsets.get("", 1)))
-            for node, place in ((self.nodes[0], self.before), (self.replacement[0], self.after))
-        ]
-        return said[0] == said[1] and not any(True for _ in subgraphs(self.node))
 
     @property
     def is_reduction(self) -> bool:
