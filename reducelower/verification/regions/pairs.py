@@ -19,7 +19,6 @@ from reducelower.verification.inputs.declared import Dims, InputSpec
 from reducelower.verification.regions.claims import Claim
 from reducelower.verification.regions.numbering import brief, read_by, renamed
 from reducelower.verification.regions.places import Place
-from reducelower.verification.running.source import plainly_spelled
 
 __all__ = ["SMALL_CONSTANT", "Pair", "bare", "small_models"]
 
@@ -159,7 +158,7 @@ def _model(pair: Pair, nodes: Sequence[NodeProto], place: Place, constants: dict
     model.opset_import.extend(helper.make_opsetid(*item) for item in place.opsets.items())
     if any(node.domain not in DEFAULT_DOMAINS for node in nodes):
         model.functions.extend(place.model.functions)
-    return _typed(plainly_spelled(model))
+    return _typed(model)
 
 
 def _typed(model: ModelProto) -> ModelProto:

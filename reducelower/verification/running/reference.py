@@ -25,7 +25,6 @@ from reducelower.verification.running.source import (
     Source,
     as_declared,
     default_opset,
-    plainly_spelled,
 )
 
 __all__ = ["TYPES_IN_ATTRIBUTES", "ReferenceRuntime", "float_types", "no_evidence", "wrong_in_reference"]
@@ -47,7 +46,7 @@ class ReferenceRuntime:
         source.refuse_endless()
         from reducelower.verification.running.evaluator import Evaluator
 
-        model = plainly_spelled(source.complete())
+        model = source.complete()
         try:
             with _quiet():
                 session = _ReferenceSession(model, Evaluator(model))

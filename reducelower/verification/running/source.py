@@ -30,7 +30,6 @@ __all__ = [
     "as_declared",
     "default_opset",
     "inlined",
-    "plainly_spelled",
     "with_outputs",
 ]
 
@@ -130,14 +129,17 @@ class Source:
 
 
 def inlined(model: ModelProto) -> ModelProto:
-    """A copy without local functions; the model itself if it has none.
+    """A copy without local functions, in which the default domain is spelled as onnx's own tools do: as empty string.
 
-    A function that cannot be inlined stays, in a domain that only models with the same functions have.
+    The model itself if it is so already. A function that cannot be inlined stays, in a domain that only models with the
+    same functions have.
     """
-    if not model.functions:
+    if not model.functions and all(item.domain != _LONG_SPELLING for item in _with_domain(model)):
         return model
     copy = deepcopy(model)
     inline(copy)
+    for item in _with_domain(copy):
+        item.domain = "" if item.domain == _LONG_SPELLING else item.domain
     _rename_rest(copy)
     return copy
 
@@ -181,20 +183,6 @@ def as_declared(value: Any, element_type: int) -> Any:
     if not element_type or array.dtype.kind in "OSUT":
         return array
     return array.astype(helper.tensor_dtype_to_np_dtype(element_type), copy=False)
-
-
-def plainly_spelled(model: ModelProto) -> ModelProto:
-    """The model with the default domain as the empty string, since onnx's own tools do not know it as ``ai.onnx``.
-
-    Only a model that spells it ``ai.onnx`` is copied.
-    """
-    if not any(item.domain == _LONG_SPELLING for item in _with_domain(model)):
-        return model
-    plain = deepcopy(model)
-    for item in _with_domain(plain):
-        if item.domain == _LONG_SPELLING:
-            item.domain = ""
-    return plain
 
 
 def _with_domain(model: ModelProto) -> Iterator[NodeProto | OperatorSetIdProto]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from functools import cache
-from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, defs, helper, inliner, numpy_helper
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, inliner, numpy_helper
 
 from reducelower.files.external import all_tensors
 from reducelower.model.graph import all_nodes, graphs
@@ -89,19 +87,10 @@ def with_bodies(model: ModelProto) -> ModelProto | None:
         copy.graph.value_info.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
     for node in all_nodes(copy):
         _state_defaults(node, default_opset(model))
-    for kept in (_KEPT, _by_types()):
-        try:
-            return inliner.inline_selected_functions(copy, kept, exclude=True, inline_schema_functions=True)
-        except Exception:  # a body depends on unknown types, or this version of onnx lacks the function
-            continue
-    return None
-
-
-@cache
-def _by_types() -> list[tuple[str, str]]:
-    """The operators whose bodies depend on types, which are unknown within other bodies."""
-    schemas: list[Any] = [item for item in defs.get_all_schemas() if item.domain in DEFAULT_DOMAINS]
-    return [("", item.name) for item in schemas if item.has_context_dependent_function]
+    try:
+        return inliner.inline_selected_functions(copy, _KEPT, exclude=True, inline_schema_functions=True)
+    except Exception:  # a body depends on unknown types, or this version of onnx lacks the function
+        return None
 
 
 def _state_defaults(node: NodeProto, opset: int) -> None:
