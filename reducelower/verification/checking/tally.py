@@ -87,7 +87,7 @@ def finding_of(pair: Pair, tally: Tally, limits: Limits) -> SiteVerification:
         example_inputs=_cut("; ".join(examples)),
         notes=tuple(notes),
         bound=_rounded_down(tally.bound) if tally.bound else 0.0,
-        is_chosen=CHOSEN in pair.site.rule or (not pair.site.rule and pair.has_formula),
+        is_chosen=CHOSEN in pair.site.rule or (not pair.site.rule and pair.is_reduction),
         limit="; ".join(tally.limits),
         **{name: getattr(tally, name) for name in _TAKEN_OVER},
     )

@@ -165,9 +165,9 @@ class _Run:
     def _gives_another_shape(self, expected: Sequence[Any]) -> bool:
         """Whether the source gave another shape than the model states for its outputs."""
         pair = self._sides.pair
-        stated = map(pair.before.stated_dims, pair.outputs)
+        stated = map(pair.before.graph.stated_type, pair.outputs)
         return not all(
-            may_have(known, value.shape)
+            may_have(known.sizes, value.shape)
             for known, value in zip(stated, expected, strict=True)
             if isinstance(value, np.ndarray)
         )

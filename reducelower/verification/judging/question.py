@@ -64,7 +64,7 @@ class Question:
         # What differs, and no witness has explained so far.
         self.open = np.zeros(before.shape, np.bool_) if self.found.elements is None else self.found.elements.copy()
         self.is_conversion = bool(pair.site.rule)  # one side is known to replace the other, and may be better
-        self.is_swapped = pair.is_raised and pair.has_formula
+        self.is_swapped = pair.is_raised and pair.is_reduction
         self.source, self.result = map(widened, self.results[::-1] if self.is_swapped else self.results)
         self.is_float = is_float(before)
         self.smallest, self.eps, self.end = smallest_and_eps(before.dtype) if self.is_float else (0.0, 0.0, np.inf)
@@ -124,7 +124,7 @@ class Question:
     def exact(self) -> tuple[Array, Array, Array] | None:
         """The bounds between which exact arithmetic has a Reduce operator; None if it is none, or long."""
         pair, element_type = self.sides.pair, element_type_of(self.results[0])
-        if not pair.has_formula or element_type in (self.sides.tolerances or {}):
+        if not pair.is_reduction or element_type in (self.sides.tolerances or {}):
             return None
         (node,) = self.sides.models[pair.is_raised].graph.node
         specimen = specimen_of(node, {**pair.constants[0], **self.case.feeds})

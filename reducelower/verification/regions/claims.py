@@ -153,7 +153,7 @@ def _is(place: Place, name: str, value: Array) -> bool:
 def _stayed(claim: Claim, at: int) -> Rewrite | None:
     """A node that stays, as a rewrite to itself."""
     level, (left, right) = claim.level, claim.pairs[0]
-    node, other = level.left.holder.node[at], level.right.producer(right)
+    node, other = level.left.holder.node[at], level.right.graph.home(right).producer(right)
     if other is None or may_hold_graphs(node) or (node.op_type, node.domain) != (other.op_type, other.domain):
         return None
     if list(node.output).index(left) != list(other.output).index(right):

@@ -105,17 +105,10 @@ class Pair:
 
     @property
     def is_reduction(self) -> bool:
-        """Whether the node is one of the ten Reduce operators, and its data is an input."""
-        return self._is_reduce and any(item.name == self.node.input[0] for item in self.inputs)
-
-    @property
-    def has_formula(self) -> bool:
         """Whether a formula tells what the node gives: it is a Reduce operator, of an input or of constants."""
-        return self.is_reduction or (self._is_reduce and not self.inputs)
-
-    @property
-    def _is_reduce(self) -> bool:
-        return len(self.nodes) == 1 and self.node.op_type in REDUCTIONS and self.node.domain in DEFAULT_DOMAINS
+        if len(self.nodes) != 1 or self.node.op_type not in REDUCTIONS or self.node.domain not in DEFAULT_DOMAINS:
+            return False
+        return not self.inputs or any(item.name == self.node.input[0] for item in self.inputs)
 
 
 def bare(node: NodeProto) -> bytes:

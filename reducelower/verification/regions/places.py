@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
 
 from reducelower.model.graph import subgraphs
-from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.value_info import stated_type
 from reducelower.numerics.measure import Array
 from reducelower.scope.values import dense_tensor, held_by
@@ -47,13 +46,14 @@ class Place:
         return Place(self.model, self.inference, (*self.key, index, number), self, inside(self.numbers))
 
     @cached_property
-    def _graph(self) -> Graph:
+    def graph(self) -> Graph:
+        """The graph as inference sees it."""
         return self.inference.graph(self.key)
 
     @property
     def holder(self) -> GraphProto:
-        """The graph itself."""
-        return self._graph.holder
+        """Its message."""
+        return self.graph.holder
 
     @cached_property
     def opsets(self) -> dict[str, int]:
@@ -63,43 +63,31 @@ class Place:
     @property
     def positions(self) -> Mapping[str, int]:
         """By name of a value, the position of the node here that computes it."""
-        return self._graph.positions
-
-    def producer(self, name: str) -> NodeProto | None:
-        """The node that computes a value, here or in a scope around."""
-        return self._graph.home(name).producer(name)
+        return self.graph.positions
 
     def type_of(self, name: str) -> tuple[int, Dims | None]:
         """Element type and sizes of a value; 0 and None if neither the model nor inference states them."""
-        found = self.inference.type(name, self._graph, may_lack_rank=True)
+        found = self.inference.type(name, self.graph, may_lack_rank=True)
         known = stated_type(found)
         return (known.element_type, known.sizes) if known.element_type else (0, None)
-
-    def stated_dims(self, name: str) -> Dims | None:
-        """The sizes of a value that the model itself states."""
-        return self._graph.stated_type(name).sizes
 
     def constant(self, name: str) -> Array | TensorProto | None:
         """The value of an initializer that no caller may override, or of a Constant node.
 
         The tensor itself if its values are in another file.
         """
-        home = self._graph.home(name)
-        tensor = None if self._may_override(home, name) else _tensor(home, name)
+        home = self.graph.home(name)
+        tensor = None if home.has_open_defaults and name in home.inputs else _tensor(home, name)
         if tensor is None:
             return None
         if is_held(tensor):
             return held_array(tensor)
         return tensor if tensor.data_location == TensorProto.EXTERNAL else numpy_helper.to_array(tensor)
 
-    def _may_override(self, home: Graph, name: str) -> bool:
-        """Whether an initializer is the default of a graph input."""
-        return home.around is None and self.model.ir_version >= DEFAULTS_SINCE and name in home.inputs
-
     def evaluated(self, name: str) -> Array | None:
         """The value of a constant, or of what small nodes compute from constants and known sizes."""
         value = self.constant(name)
-        return value if isinstance(value, np.ndarray) else self.inference.ask(self._graph, "constant", name)
+        return value if isinstance(value, np.ndarray) else self.inference.ask(self.graph, "constant", name)
 
     def is_fixed(self, name: str) -> bool:
         """Whether a value is the same in every run: a constant, or computed from constants alone."""
@@ -110,7 +98,7 @@ class Place:
         return self._rests(name) == _SIZES
 
     def _rests(self, name: str) -> int:
-        is_here = self.parent is None or self._graph.defines(name)
+        is_here = self.parent is None or self.graph.defines(name)
         return self._resting.get(name, _VALUES) if is_here or self.parent is None else self.parent._rests(name)
 
     @cached_property
@@ -118,9 +106,9 @@ class Place:
         """What values here depend on, those around that they read included."""
         holder = self.holder
         held = (*(item.name for item in holder.initializer), *(item.values.name for item in holder.sparse_initializer))
-        found = {name: _CONSTANTS for name in held if not self._may_override(self._graph, name)}
+        found = {name: _CONSTANTS for name in held if not (self.graph.has_open_defaults and name in self.graph.inputs)}
         if self.parent is not None:
-            outside = {name for node in holder.node for name in node.input if not self._graph.defines(name)}
+            outside = {name for node in holder.node for name in node.input if not self.graph.defines(name)}
             found |= {name: self.parent._rests(name) for name in outside}
         for node in holder.node:
             rests = max((found.get(name, _VALUES) for name in node.input if name), default=_VALUES)
