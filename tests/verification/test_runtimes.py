@@ -19,7 +19,7 @@ from tests.models import model
 
 def options_of(source: Source) -> Any:
     session: Any = OnnxRuntime().load(source)
-    return session.session._session.get_session_options()
+    return session._session.get_session_options()
 
 
 SMALL = model("g (float[N] x) => (float[N] y) { y = Neg (x) }")

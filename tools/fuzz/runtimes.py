@@ -100,10 +100,7 @@ def _by_reference(model: ModelProto, feeds: Mapping[str, Any]) -> Sequence[Any]:
         evaluator = Evaluator(_with_all_outputs_named(model), new_ops=list(old_operators(opset)) or None)
         outputs = evaluator.run(None, dict(feeds))
         # numpy widens results in the reference
-        return [
-            as_declared(value, stated.type.tensor_type.elem_type)
-            for value, stated in zip(outputs, model.graph.output, strict=True)
-        ]
+        return list(map(as_declared, outputs, model.graph.output))
 
 
 def _with_all_outputs_named(model: ModelProto) -> ModelProto:

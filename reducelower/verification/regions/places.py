@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
+from onnx import GraphProto, ModelProto, TensorProto
 
 from reducelower.model.graph import subgraphs
 from reducelower.model.value_info import stated_type
@@ -18,7 +18,7 @@ from reducelower.types.graphs import Graph
 from reducelower.verification.inputs.declared import Dims
 from reducelower.verification.operators import RANDOM
 from reducelower.verification.regions.numbering import Numbers, inside, is_constant, opsets_of
-from reducelower.verification.running.weights import held_array, is_held
+from reducelower.verification.running.weights import value_of
 
 __all__ = ["Place"]
 
@@ -78,11 +78,8 @@ class Place:
         """
         home = self.graph.home(name)
         tensor = None if home.has_open_defaults and name in home.inputs else _tensor(home, name)
-        if tensor is None:
-            return None
-        if is_held(tensor):
-            return held_array(tensor)
-        return tensor if tensor.data_location == TensorProto.EXTERNAL else numpy_helper.to_array(tensor)
+        value = None if tensor is None else value_of(tensor)
+        return tensor if value is None else value
 
     def evaluated(self, name: str) -> Array | None:
         """The value of a constant, or of what small nodes compute from constants and known sizes."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from reducelower.conformance.process import Subject, UnusableError, Worker
 from reducelower.conformance.runtimes import RUNTIMES as ADAPTERS
-from reducelower.verification.running.memory import Judged
-from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source, as_declared
+from reducelower.verification.running.memory import check_results
+from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Session, Source, as_declared
 
 __all__ = ["ADAPTERS", "ForeignRuntime", "is_foreign", "why_unusable"]
 
@@ -43,9 +43,9 @@ class ForeignRuntime:
         """A worker process for the runtime, not yet started."""
         return Worker(self._subject, time_limit)
 
-    def load(self, source: Source) -> Judged:
+    def load(self, source: Source) -> Session:
         """Take the model; the runtime reads it with the first inputs."""
-        return Judged(_ForeignSession(self, source), source.proto)
+        return _ForeignSession(self, source)
 
 
 class _ForeignSession:
@@ -53,12 +53,12 @@ class _ForeignSession:
         self._runtime = runtime
         self._model = source.complete().SerializeToString()
         self._worker = runtime.worker(_TIME_LIMIT)
-        self._inputs = [value.name for value in source.proto.graph.input]
-        self._types = [value.type.tensor_type.elem_type for value in source.proto.graph.output]
+        self._declared = source.proto
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
         name = self._runtime.name
-        in_order = {each: feeds[each] for each in self._inputs if each in feeds}
+        declared = self._declared.graph
+        in_order = {value.name: feeds[value.name] for value in declared.input if value.name in feeds}
         try:
             answer = self._worker.run(self._model, in_order, timeout)
         except UnusableError as error:
@@ -69,6 +69,8 @@ class _ForeignSession:
                 raise OutOfTimeError(f"{name}: {message}", unsupported=True)
             # It may only lack an operator, so this says nothing against the rewrites.
             raise CannotRunError(f"{name}: {message}", unsupported=True)
-        if len(answer.outputs) != len(self._types):
-            raise CannotRunError(f"{name} gave {len(answer.outputs)} outputs of {len(self._types)}")
-        return [as_declared(value, kind) for value, kind in zip(answer.outputs, self._types, strict=True)]
+        if len(answer.outputs) != len(declared.output):
+            raise CannotRunError(f"{name} gave {len(answer.outputs)} outputs of {len(declared.output)}")
+        results = list(map(as_declared, answer.outputs, declared.output))
+        check_results(results, self._declared)
+        return results

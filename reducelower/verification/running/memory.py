@@ -6,22 +6,20 @@ onnxruntime allocates from an arena of that size (`onnx_runtime`). For the refer
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto
 
 from reducelower.verification.running.conditions import conditions
-from reducelower.verification.running.source import CannotRunError, Session
+from reducelower.verification.running.source import CannotRunError
 
 __all__ = [
-    "Judged",
     "TooLargeError",
     "allowed_bytes",
     "check_elements",
+    "check_results",
     "held_bytes",
     "most_elements",
 ]
@@ -76,27 +74,15 @@ def held_bytes(values: Iterable[Any]) -> int:
     )
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A session that only returns results small enough to be compared.
+def check_results(results: Sequence[Any], model: ModelProto) -> None:
+    """Raise a TooLargeError if comparing the results of a model takes too much.
 
     Outputs without a type do not count: `with_outputs` adds them, and they are not compared.
     """
-
-    session: Session
-    model: ModelProto
-
-    @cached_property
-    def _compared(self) -> list[int]:
-        return [at for at, output in enumerate(self.model.graph.output) if output.HasField("type")]
-
-    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
-        """Run the session; a TooLargeError if comparing the results takes too much."""
-        results = self.session.run(feeds, timeout)
-        count = _JUDGED * sum(_elements(results[at]) for at in self._compared)
-        if count > allowed_bytes():
-            raise TooLargeError.of(count)
-        return results
+    compared = (value for value, output in zip(results, model.graph.output, strict=True) if output.HasField("type"))
+    count = _JUDGED * sum(map(_elements, compared))
+    if count > allowed_bytes():
+        raise TooLargeError.of(count)
 
 
 def _elements(value: Any) -> int:

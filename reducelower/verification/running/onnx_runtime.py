@@ -12,12 +12,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from onnx import ModelProto
 
 from reducelower.child import Child
 from reducelower.errors import SettingError
 from reducelower.numerics.measure import Array, is_narrow_float
 from reducelower.verification.running.conditions import conditions
-from reducelower.verification.running.memory import Judged, TooLargeError, allowed_bytes
+from reducelower.verification.running.memory import TooLargeError, allowed_bytes, check_results
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Session, Source, default_opset
 from reducelower.verification.running.weights import held_by
 
@@ -39,8 +40,7 @@ class OnnxRuntime:
     def load(self, source: Source) -> Session:
         """Load from memory; onnxruntime uses weights held beside the model without a copy."""
         source.refuse_endless()
-        session = _IsolatedSession(partial(self._load, source)) if conditions().isolates else self._load(source)
-        return Judged(session, source.proto)
+        return _IsolatedSession(partial(self._load, source)) if conditions().isolates else self._load(source)
 
     def _load(self, source: Source) -> Session:
         weights = held_by(source.proto)
@@ -79,11 +79,12 @@ class OnnxRuntime:
             raise CannotRunError(cause.reason, unsupported=cause.unsupported or is_old) from error
         if self._provider not in session.get_providers():
             raise SettingError(f"onnxruntime could not start {self._provider}; its own message says what is missing")
-        return _OnnxRuntimeSession(session, weights, has_arena=options.enable_cpu_mem_arena)
+        return _OnnxRuntimeSession(source.proto, session, weights, has_arena=options.enable_cpu_mem_arena)
 
 
 class _OnnxRuntimeSession:
-    def __init__(self, session: Any, weights: Mapping[str, Array], *, has_arena: bool) -> None:
+    def __init__(self, model: ModelProto, session: Any, weights: Mapping[str, Array], *, has_arena: bool) -> None:
+        self._model = model
         self._session = session
         self._weights = weights  # they must live as long as the session
         self._has_arena = has_arena
@@ -101,11 +102,13 @@ class _OnnxRuntimeSession:
             # Copies, since in training onnxruntime overwrites inputs that hold statistics.
             own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in feeds.items()}
             with terminated_after(options, timeout):
-                return list(self._session.run(None, own, options))
+                results = list(self._session.run(None, own, options))
         except Exception as error:  # as above
             if options.terminate:
                 raise OutOfTimeError(f"it did not finish within {timeout:.0f} s") from error
             raise _arena_exhausted(str(error)) or _onnxruntime_error(error) from error
+        check_results(results, self._model)
+        return results
 
 
 _PLAIN = "biufcOSU"  # numpy's own kinds of types

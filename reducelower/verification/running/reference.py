@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper
 
 from reducelower.files.external import all_tensors
 from reducelower.model.graph import all_nodes
 from reducelower.model.numbers import FLOATS, HALVES
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset
 from reducelower.verification.operators import column
-from reducelower.verification.running.memory import Judged, TooLargeError, allowed_bytes
+from reducelower.verification.running.memory import TooLargeError, allowed_bytes, check_results
 from reducelower.verification.running.onnx_runtime import OLDEST
 from reducelower.verification.running.sizes import evaluator_bytes, shape_key
 from reducelower.verification.running.source import (
@@ -49,10 +49,9 @@ class ReferenceRuntime:
         model = source.complete()
         try:
             with _quiet():
-                session = _ReferenceSession(model, Evaluator(model))
+                return _ReferenceSession(model, Evaluator(model))
         except Exception as error:  # the evaluator raises whatever its operators raise
             raise _reference_error(error) from error
-        return Judged(session, source.proto)
 
 
 @dataclass(frozen=True)
@@ -71,17 +70,15 @@ class _ReferenceSession:
         try:
             with _quiet():
                 # Where a model is widened, its inputs are too.
-                given = {item.name: _as_typed(feeds[item.name], item) for item in graph.input if item.name in feeds}
+                given = {item.name: as_declared(feeds[item.name], item) for item in graph.input if item.name in feeds}
                 results = self.evaluator.run(None, given)
-                return list(map(_as_typed, results, graph.output))
+                found = list(map(as_declared, results, graph.output))
         except Exception as error:  # as above
             cause = _reference_error(error)
             is_old = default_opset(self.model) < OLDEST
             raise CannotRunError(cause.reason, unsupported=cause.unsupported or is_old) from error
-
-
-def _as_typed(value: Any, declared: ValueInfoProto) -> Any:
-    return as_declared(value, declared.type.tensor_type.elem_type)
+        check_results(found, self.model)
+        return found
 
 
 def _reference_error(error: Exception) -> CannotRunError:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from onnx import ModelProto, NodeProto, OperatorSetIdProto, helper
+from onnx import ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto, helper
 
 from reducelower.files.external import DataFolder, external_tensors
 from reducelower.model.calls import called_function, functions_of
@@ -175,8 +175,9 @@ def with_outputs(model: ModelProto, names: Iterable[str], *, after_outputs: bool
     return copy
 
 
-def as_declared(value: Any, element_type: int) -> Any:
+def as_declared(value: Any, declared: ValueInfoProto) -> Any:
     """A result in its declared element type: some runtimes return small integers and floats in wider types."""
+    element_type = declared.type.tensor_type.elem_type
     if not isinstance(value, (np.generic, np.ndarray)):
         return value
     array = np.asarray(value)

@@ -17,11 +17,12 @@ import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from reducelower.files.external import DataFolder, bytes_of, external_tensors
+from reducelower.model.numbers import value_of_tensor
 from reducelower.model.skeleton import DEFAULTS_SINCE, skeleton
 from reducelower.numerics.measure import Array
 from reducelower.scope.values import loaded
 
-__all__ = ["held_array", "held_by", "held_name", "is_held", "mapped", "with_weights", "without_weights"]
+__all__ = ["held_by", "held_name", "is_held", "value_of", "with_weights", "without_weights"]
 
 _LARGE = 1 << 16  # bytes
 _HASHED = 4096  # bytes of a value, enough to tell it from most others
@@ -137,6 +138,11 @@ def _location(tensor: TensorProto) -> str:
 def held_array(tensor: TensorProto) -> Array:
     """The array that a tensor refers to."""
     return _arrays[_location(tensor)]
+
+
+def value_of(tensor: TensorProto) -> Array | None:
+    """The value of a tensor; None if it is in another file or damaged."""
+    return held_array(tensor) if is_held(tensor) else value_of_tensor(tensor)
 
 
 def held_name(tensor: TensorProto) -> str:

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from onnx import numpy_helper
 
 from reducelower.verification.inputs.declared import check_making, input_specs
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.runtimes import Session, runtime_named
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source, with_outputs
-from reducelower.verification.running.weights import held_array, is_held
+from reducelower.verification.running.weights import value_of
 from reducelower.verification.whole.accepted import Accepted, Request
 
 __all__ = ["Request", "Run", "SourceRuns", "run_result", "run_source"]
@@ -67,12 +66,8 @@ class Run:
 
 def constants(source: Source, names: Collection[str]) -> dict[str, Any]:
     """The initializers of these names."""
-    found: dict[str, Any] = {}
-    for tensor in source.proto.graph.initializer:
-        if tensor.name in names:
-            with suppress(Exception):  # data in another file, or an element type that numpy lacks
-                found[tensor.name] = held_array(tensor) if is_held(tensor) else numpy_helper.to_array(tensor)
-    return found
+    found = {tensor.name: value_of(tensor) for tensor in source.proto.graph.initializer if tensor.name in names}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _arrays(values: Mapping[str, Any]) -> dict[str, Any]:
