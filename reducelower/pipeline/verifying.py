@@ -12,7 +12,6 @@ from reducelower.errors import SettingError
 from reducelower.files import LoadedModel
 from reducelower.model.document import Document
 from reducelower.model.inference.declared import declare
-from reducelower.model.schemas import parse_element_type
 from reducelower.model.text import did_you_mean
 from reducelower.options import Settings
 from reducelower.plan import Plan
@@ -78,8 +77,7 @@ def _declared(source: Source, settings: Settings) -> Source:
     if not settings.element_types and not settings.ranks and not settings.freeze_defaults:
         return source
     model = deepcopy(source.proto)
-    types = {name: parse_element_type(kind) for name, kind in (settings.element_types or {}).items()}
-    declare(model, types, settings.ranks or {})
+    declare(model, settings.element_types or {}, settings.ranks or {})
     if settings.freeze_defaults:
         initialized = {tensor.name for tensor in model.graph.initializer}
         inputs = [value for value in model.graph.input if value.name not in initialized]

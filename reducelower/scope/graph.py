@@ -68,9 +68,6 @@ class GraphScope(Graph):
         self.path = path
         self.edited = edited
         self.node_list = NodeList(edited, NodeColumns.of(edited.node) if nodes is None else nodes)
-        self._has_constants = "Constant" in self.node_list.op_types
-        self.adopted: dict[str, TensorProto] = {}
-        """The tensors of values that the run added or made constant, by name."""
         self.added_nodes: list[NodeProto] = []
         self._numbers: dict[str, int] = {}
         self._described: dict[str, Described | None] = {}
@@ -89,25 +86,6 @@ class GraphScope(Graph):
 
     # For the resolver
 
-    def defines(self, name: str) -> bool:
-        """Whether the graph defines a value, originally or by an added constant."""
-        return name in self.adopted or super().defines(name)
-
-    def producer(self, name: str) -> NodeProto | None:
-        """The node that computed a value before any rewrite; None for one that was adopted."""
-        return None if name in self.adopted else super().producer(name)
-
-    def constant_node(self, name: str) -> NodeProto | None:
-        """The Constant node that yields a value; None if none does."""
-        return super().constant_node(name) if self._has_constants else None
-
-    def initializer(self, name: str) -> TensorProto | None:
-        """The initializer of that name; also a value that became a constant."""
-        if name in self.adopted:
-            return self.adopted[name]
-        at = self._initializers.get(name)
-        return None if at is None else self.holder.initializer[at]
-
     def value(self, name: str) -> Array | None:
         """The value of an initializer or Constant node of this graph; None for anything else."""
         return self.ground.values[self._stated_number(name)]
@@ -123,11 +101,9 @@ class GraphScope(Graph):
             RefusedError: it cannot be read.
         """
         ground = self.ground
-        tensor = self.initializer(name)
+        tensor = self.tensor(name)
         if tensor is None:
-            node = self.constant_node(name)
-            attribute = None if node is None or not node.attribute else node.attribute[0]
-            return 0 if attribute is None else ground.values.of_attribute(attribute, ground.data_folder)
+            return 0
         if self._is_overridable(name):
             if not ground.freeze_defaults:
                 return 0
@@ -204,12 +180,7 @@ class GraphScope(Graph):
 
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
-        home = self.home(name)
-        tensor = home.tensor(name)
-        stated = home.stated_type(name).element_type if tensor is None else tensor.data_type
-        if stated:
-            return stated  # the resolver would answer the same, in five times the time
-        return self.ground.resolver.ask(home, "element_type", name)  # type: ignore[no-any-return]
+        return self.ground.resolver.ask(self, "element_type", name)  # type: ignore[no-any-return]
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor, with None for a size that is not a number; None if the rank is unknown."""

@@ -6,10 +6,11 @@ import os
 from typing import TYPE_CHECKING
 
 from reducelower.files import DataFolder
+from reducelower.model.inference.declared import declare
 from reducelower.model.names import Names
-from reducelower.model.skeleton import DEFAULTS_SINCE
+from reducelower.model.skeleton import DEFAULTS_SINCE, LARGEST_CONSTANT, skeleton
 from reducelower.scope.values import Values
-from reducelower.types import inference_of
+from reducelower.types import Inference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +54,11 @@ class Ground:
     ) -> None:
         """Start a run over a model, which nobody edits. `options.Options` says what most arguments mean."""
         self.names = Names(source)
-        self.resolver = inference_of(source, element_types or {}, ranks or {}, freezes_defaults=freeze_defaults)
+        message = source.message
+        if element_types or ranks:
+            message = skeleton(message, LARGEST_CONSTANT)
+            declare(message, element_types or {}, ranks or {})
+        self.resolver = Inference(message, freezes_defaults=freeze_defaults)
         self.opset = opset
         self.assumes_nonempty = assumes_nonempty
         self.data_folder = None if base_dir is None else DataFolder.of(base_dir)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING
 
-import numpy as np
-from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, numpy_helper
+from onnx import TensorProto, numpy_helper
 
 from reducelower.errors import RefusedError, UnreadableModelError
-from reducelower.model.attributes import refuse_reference
-from reducelower.model.constants import HELD_IN, tensor_in, tensor_of
 from reducelower.model.numbers import value_key
 from reducelower.model.skeleton import LARGEST_CONSTANT
 from reducelower.model.text import one_line
@@ -22,48 +18,10 @@ if TYPE_CHECKING:
     from reducelower.files import DataFolder
     from reducelower.model.numbers import Array
 
-__all__ = ["Values", "dense", "dense_tensor", "held_by", "loaded", "read_tensor"]
+__all__ = ["Values", "loaded", "read_tensor"]
 
 _SPELLED_IN: Mapping[int, str] = {TensorProto.INT64: "int64_data", TensorProto.INT32: "int32_data"}
 """The fields of these element types besides ``raw_data``. No floats: 0.0 == -0.0, but their bits differ."""
-
-
-def dense(sparse: SparseTensorProto) -> Array:
-    """The value of a sparse tensor, with zeros or empty strings in between."""
-    values, places = read_tensor(sparse.values), read_tensor(sparse.indices)
-    try:
-        whole: Array = np.full(tuple(sparse.dims), "" if values.dtype.hasobject else 0, values.dtype)
-        if places.ndim == 1:
-            whole.reshape(-1)[places] = values
-        else:
-            whole[tuple(places.T)] = values
-    except (IndexError, MemoryError, TypeError, ValueError) as error:
-        raise RefusedError(f"its sparse tensor cannot be read: {one_line(error)}", "correct the model") from error
-    return whole
-
-
-_MOST_DENSE = 1 << 24
-"""The most elements of a sparse tensor that is made dense only to look at it."""
-
-
-def dense_tensor(sparse: SparseTensorProto) -> TensorProto:
-    """A sparse tensor as a dense one of the same name.
-
-    If it is too large or cannot be read, the dense one has external data without a location.
-    """
-    if prod(sparse.dims) <= _MOST_DENSE:
-        with suppress(RefusedError):
-            return numpy_helper.from_array(dense(sparse), sparse.values.name)
-    values = sparse.values
-    return TensorProto(
-        name=values.name, data_type=values.data_type, dims=sparse.dims, data_location=TensorProto.EXTERNAL
-    )
-
-
-def held_by(node: NodeProto) -> TensorProto | None:
-    """The tensor that a Constant node holds, a sparse one as `dense_tensor`; None if it is not in the node."""
-    sparse = next((attribute for attribute in node.attribute if attribute.name == "sparse_value"), None)
-    return tensor_of(node) if sparse is None or sparse.ref_attr_name else dense_tensor(sparse.sparse_tensor)
 
 
 class Values(list["Array | None"]):
@@ -96,7 +54,8 @@ class Values(list["Array | None"]):
             return 0
         if tensor.data_location == TensorProto.EXTERNAL:
             # Not cached by its serialized form: a file of the same name may hold something else.
-            return 0 if folder is None else self.number(read_tensor(tensor, folder))
+            is_in_file = folder is not None and len(tensor.external_data)  # else a sparse one that cannot be read
+            return self.number(read_tensor(tensor, folder)) if is_in_file else 0
         content = tensor.raw_data or tuple(getattr(tensor, _SPELLED_IN.get(tensor.data_type, ""), ()))
         if not content or tensor.HasField("segment"):
             return self.number(read_tensor(tensor))
@@ -105,27 +64,6 @@ class Values(list["Array | None"]):
         if number is None:
             number = self._spelled[spelling] = self.number(read_tensor(tensor))
         return number
-
-    def of_attribute(self, attribute: AttributeProto, folder: DataFolder | None = None) -> int:
-        """The same, of a Constant node's attribute.
-
-        Raises:
-            RefusedError: it cannot be read, or it refers to an attribute of a function.
-        """
-        refuse_reference(attribute)
-        if attribute.name == "value":
-            return self.of_tensor(attribute.t, folder)
-        is_sparse = attribute.name == "sparse_value"
-        if not is_sparse and attribute.name not in HELD_IN:
-            return 0
-        if is_sparse and prod(attribute.sparse_tensor.dims) > LARGEST_CONSTANT:
-            return 0
-        spelling = attribute.SerializeToString()
-        if spelling not in self._spelled:
-            tensor = tensor_in(attribute)
-            value = dense(attribute.sparse_tensor) if tensor is None else read_tensor(tensor)
-            self._spelled[spelling] = self.number(value)
-        return self._spelled[spelling]
 
 
 def loaded(tensor: TensorProto, folder: DataFolder) -> TensorProto:

@@ -9,20 +9,17 @@ from onnx import NodeProto
 
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
-from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.types.call import HOLDERS, Call
-from reducelower.types.contents import tensor
+from reducelower.types.call import HOLDERS, Call, Value
 from reducelower.types.graphs import Graph
 from reducelower.types.known import Question, Shape
-from reducelower.types.sizes import Size
 
-__all__ = ["Source", "carried", "in_common", "is_followed", "source_outside", "sources_inside"]
+__all__ = ["across", "carried"]
 
 _SCAN_WITHOUT_BATCH = 9
 
 
-class Source(NamedTuple):
+class _Source(NamedTuple):
     """A value that enters a graph from outside, or leaves one.
 
     Attributes:
@@ -40,14 +37,44 @@ class Source(NamedTuple):
     along: str = ""
 
 
-def is_followed(node: NodeProto, graph: Graph) -> bool:
-    """Whether the outputs of a node follow from its subgraphs."""
-    is_holder = node.domain in DEFAULT_DOMAINS and node.op_type in HOLDERS
-    return is_holder and (node.op_type != "Scan" or _is_followed_scan(node, graph))
+def across(question: Question, value: Value, ask: Callable[[Graph, Question, str], Any]) -> Any:
+    """The answer for a value that enters a graph, or leaves one: what all of its sources, if any, have in common."""
+    call = value.call
+    sources = _sources_outside(value.home, value.name) if call is None else _sources_inside(call, value.place)
+    if not sources or (sources[0].axes is None and question in ("rank", "shape")):
+        return None
+    answers = [ask(each.graph, question, each.name) for each in sources]
+    if question == "shape":
+        return None if None in answers else _sizes_across(value.home, sources[0], answers, ask)
+    if answers[0] is None or answers.count(answers[0]) < len(answers):
+        return None
+    return answers[0] + sources[0].axes if question == "rank" else answers[0]
 
 
-def _is_followed_scan(node: NodeProto, graph: Graph) -> bool:
-    """A Scan of opset 8 has a batch axis, and a broken one may scan more inputs than it has."""
+def _sizes_across(
+    home: Graph, source: _Source, shapes: Sequence[Shape], ask: Callable[[Graph, Question, str], Any]
+) -> Shape | None:
+    """The common sizes of what enters or leaves a graph; None for a size in which they differ."""
+    if len({*map(len, shapes)}) != 1:
+        return None
+    sizes = [each[0] if len({*each}) == 1 else None for each in zip(*shapes, strict=True)]
+    axes = source.axes or 0
+    if axes and source.is_moved:
+        return (None,) * (len(sizes) + axes)
+    if axes <= 0:
+        return tuple(sizes[-axes:])
+    along = ask(home, "shape", source.along) if source.along else None
+    # A size that is not a number may differ between iterations.
+    return along[0] if along else None, *(size if isinstance(size, int) else None for size in sizes)
+
+
+def _is_followed(node: NodeProto, graph: Graph) -> bool:
+    """Whether the outputs of a node follow from its subgraphs.
+
+    A Scan of opset 8 has a batch axis, and a broken one may scan more inputs than it has.
+    """
+    if node.op_type != "Scan" or node.domain not in DEFAULT_DOMAINS:
+        return node.op_type in HOLDERS and node.domain in DEFAULT_DOMAINS
     try:
         scanned = value_of(node, "num_scan_inputs", 0)
     except RefusedError:  # it refers to an attribute of a function
@@ -61,79 +88,35 @@ def carried(node: NodeProto) -> int:
     return len(node.input) - int(value_of(node, "num_scan_inputs"))
 
 
-def source_outside(graph: Graph, name: str) -> Source | None:
-    """The outer value that becomes an input of the body of a Loop or Scan; None if unknown."""
+def _sources_outside(graph: Graph, name: str) -> Sequence[_Source]:
+    """The outer value that becomes an input of the body of a Loop or Scan, if it is known."""
     node, around, place = graph.node, graph.around, graph.inputs.get(name)
-    if node is None or around is None or place is None or not is_followed(node, around):
-        return None
+    if node is None or around is None or place is None or not _is_followed(node, around):
+        return ()
     outer = node.input[place] if place < len(node.input) else ""
     if not outer:
-        return None
+        return ()
     if node.op_type == "Loop":
-        return Source(around, outer, None)  # it keeps its element type; its shape may change
+        return [_Source(around, outer, None)]  # it keeps its element type; its shape may change
     if place < carried(node):
-        return Source(around, outer)  # a state of a Scan keeps its shape
-    return Source(around, outer, -1, any(value_of(node, "scan_input_axes", ())))
+        return [_Source(around, outer)]  # a state of a Scan keeps its shape
+    return [_Source(around, outer, -1, any(value_of(node, "scan_input_axes", ())))]
 
 
-def sources_inside(call: Call, place: int, taken: bool | None) -> Sequence[Source]:
-    """The values inside a node's subgraphs that become an output. `taken` is the condition of an If, if it is known."""
-    node, home, inside = call.node, call.graph, call.inside or ()
+def _sources_inside(call: Call, place: int) -> Sequence[_Source]:
+    """The values inside a node's subgraphs that become an output."""
+    node = call.node
+    if call.inside is None:
+        call.inside = call.graph.inside(node) if _is_followed(node, call.graph) else ()
     axes: int | None = 0
     is_moved, along = False, ""
-    if call.op_type == "If" and taken is not None:
-        branches = [each.name for each in node.attribute if each.HasField("g")]
-        wanted = "then_branch" if taken else "else_branch"
-        inside = [each for branch, each in zip(branches, inside, strict=True) if branch == wanted]
-    elif call.op_type == "Loop":
+    if call.op_type == "Loop":
         axes = None if place < len(call.inputs) - 2 else 1
         place += 1  # its body yields its condition first
-    elif call.op_type == "Scan" and place < carried(node):
-        return [Source(home, call.inputs[place])]  # a state keeps its shape
-    elif call.op_type == "Scan":
+    elif call.op_type == "Scan" and call.inside and place < carried(node):
+        return [_Source(call.graph, call.inputs[place])]  # a state keeps its shape
+    elif call.op_type == "Scan" and call.inside:
         axes, is_moved = 1, any(value_of(node, "scan_output_axes", ()))
         along = "" if any(value_of(node, "scan_input_axes", ())) else call.inputs[carried(node)]
-    outputs = [(graph, graph.holder.output) for graph in inside]
-    return [Source(graph, names[place].name, axes, is_moved, along) for graph, names in outputs if place < len(names)]
-
-
-def in_common(question: Question, sources: Sequence[Source], ask: Callable[[Graph, Question, str], Any]) -> Any:
-    """The answer for a value that enters or leaves a graph: what all of its sources, if any, have in common."""
-    axes = sources[0].axes if sources else None
-    is_of_type = question in ("element_type", "container")
-    if not sources or (not is_of_type and (axes is None or (question == "contents" and axes))):
-        return None
-    answers = [ask(each.graph, question, each.name) for each in sources]
-    if is_of_type or question == "rank":
-        first = answers[0] if answers.count(answers[0]) == len(answers) else None
-        return first + axes if question == "rank" and first is not None else first
-    if question == "contents":
-        return _agreed_contents(*answers)
-    agreed = _agreed(*answers)
-    if agreed is None or not axes:
-        return agreed
-    if sources[0].is_moved:
-        return (None,) * (len(agreed) + axes)
-    if axes < 0:
-        return agreed[1:]
-    gained = ask(sources[0].graph, "shape", sources[0].along) if sources[0].along else None
-    # A size that is not a number may differ between iterations.
-    numbers = tuple(size if isinstance(size, int) else None for size in agreed)
-    return gained[0] if gained else None, *numbers
-
-
-def _agreed_contents(first: Array | None, *others: Array | None) -> Array | None:
-    """The common contents of tensors of one shape; None for an element in which they differ."""
-    alike = [each for each in others if each is not None and first is not None and each.shape == first.shape]
-    if first is None or len(alike) < len(others):
-        return None
-    elements = _agreed(*(each.reshape(-1).tolist() for each in (first, *alike)))
-    return None if elements is None else tensor(elements, first.shape)
-
-
-def _agreed(*vectors: Sequence[Size | None] | None) -> Shape | None:
-    """The common sizes of shapes of one length; None for a size in which they differ."""
-    known = [each for each in vectors if each is not None]
-    if len(known) < len(vectors) or len(set(map(len, known))) != 1:
-        return None
-    return tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*known, strict=True))
+    outputs = [(graph, graph.holder.output) for graph in call.inside]
+    return [_Source(graph, names[place].name, axes, is_moved, along) for graph, names in outputs if place < len(names)]

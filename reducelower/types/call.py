@@ -1,4 +1,4 @@
-"""A node with the facts about its inputs that the rules of operators ask for."""
+"""A value with the answers about it, and the node that computes it with what the rules of operators ask for."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from reducelower.arguments import LARGEST_RANK
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.schemas import plain_domain
+from reducelower.model.value_info import StatedType
 from reducelower.types.graphs import Graph
 from reducelower.types.known import Elements, Known, Question, elements_of
 from reducelower.types.sizes import Size
@@ -18,7 +19,7 @@ from reducelower.types.sizes import Size
 if TYPE_CHECKING:
     from reducelower.types.node_inference import Facts
 
-__all__ = ["HOLDERS", "Call", "UnknownError"]
+__all__ = ["HOLDERS", "Call", "UnknownError", "Value"]
 
 _Fact = TypeVar("_Fact")
 
@@ -32,6 +33,39 @@ class UnknownError(Exception):
 
 class _Asked(Protocol):
     def ask(self, graph: Graph, question: Question, name: str) -> Any: ...
+
+
+class Value:
+    """A value with the answers about it.
+
+    Attributes:
+        home: the graph that defines it.
+        name: its name there.
+        held: an object with the facts that need no node (see `Graph.held`); None if there is none.
+        call: the node that computes it; None if no node does.
+        place: its position among the outputs of that node.
+        is_at_border: whether it may enter a graph from outside, or leave one.
+        answers: the answers so far, by question.
+    """
+
+    __slots__ = ("_stated", "answers", "call", "held", "home", "is_at_border", "name", "place")
+
+    def __init__(self, home: Graph, name: str, held: object | None, call: Call | None = None, place: int = 0) -> None:
+        self.home = home
+        self.name = name
+        self.held = held
+        self.call = call
+        self.place = place
+        self.is_at_border = home.node is not None if call is None else call.inside is None
+        self.answers: dict[Question, Any] = {}
+        self._stated: StatedType | None = None
+
+    @property
+    def stated(self) -> StatedType:
+        """The type that its graph states for it."""
+        if self._stated is None:
+            self._stated = self.home.stated_type(self.name)
+        return self._stated
 
 
 class Call:
@@ -58,7 +92,7 @@ class Call:
         self.op_type = node.op_type
         self.domain = plain_domain(node.domain)
         self.inputs: Sequence[str] = node.input[:]
-        self.inside: Sequence[Graph] | None = () if self.domain or self.op_type not in HOLDERS else None
+        self.inside: Sequence[Graph] | None = None if self.op_type in HOLDERS and not self.domain else ()
         self.given: Sequence[Facts | None] | None = None
         self.inferred: Sequence[Facts] = ()
 
@@ -76,7 +110,9 @@ class Call:
 
     def needed(self, question: Question, index: int) -> Any:
         """The same; an unknown answer raises `UnknownError`."""
-        answer = self.asked(question, index)
+        inputs = self.inputs
+        name = inputs[index] if index < len(inputs) else ""
+        answer = self._resolver.ask(self.graph, question, name) if name else None
         if answer is None:
             raise UnknownError
         return answer

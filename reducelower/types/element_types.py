@@ -11,12 +11,11 @@ from functools import cache
 from onnx import TensorProto, defs
 
 from reducelower.model.attributes import attribute_of
-from reducelower.model.constants import element_type_of_constant
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema
 from reducelower.types.call import Call
+from reducelower.types.contrib import listed
 from reducelower.types.graphs import Constant, Graph
 from reducelower.types.known import Question
-from reducelower.types.ranks import listed
 
 __all__ = ["element_type_by_readers", "element_type_of_output"]
 
@@ -31,9 +30,7 @@ _NUMBERS = dict(TensorProto.DataType.items())
 
 
 def element_type_of_output(call: Call, place: int) -> int:
-    """The element type of an output, by an attribute, a constant, or other inputs; 0 if unknown."""
-    if not call.domain and call.op_type == "Constant":
-        return element_type_of_constant(call.node)
+    """The element type of an output, by an attribute or by inputs; 0 if unknown."""
     if not call.domain and call.op_type in _BY_ATTRIBUTE:
         attribute = attribute_of(call.node, _BY_ATTRIBUTE[call.op_type])
         if attribute is None:
@@ -45,7 +42,7 @@ def element_type_of_output(call: Call, place: int) -> int:
         return 0
     answer = _by_variables(call.op_type, call.domain, version, place, len(call.inputs))
     if not answer and (output := listed(call.op_type, call.domain, place, call.graph.opset)) is not None:
-        answer = (output.like,) if call.has(output.like) else output.element_type
+        answer = (output.like,) if output.like >= 0 and call.has(output.like) else output.element_type
     return answer if isinstance(answer, int) else _shared(call, answer)
 
 

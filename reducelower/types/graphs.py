@@ -8,7 +8,6 @@ from functools import cached_property
 from itertools import count, repeat
 from math import prod
 from operator import attrgetter
-from typing import Any
 
 from onnx import GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, ValueInfoProto
 
@@ -18,7 +17,7 @@ from reducelower.model.graph import may_hold_graphs, read_by, read_outside_nodes
 from reducelower.model.numbers import Array, value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS, plain_domain, type_string
 from reducelower.model.value_info import StatedType, stated_type
-from reducelower.types.known import COUNTING, LONGEST, Question
+from reducelower.types.known import COUNTING, LONGEST
 
 __all__ = ["Constant", "Graph", "GraphKey"]
 
@@ -35,13 +34,9 @@ class Constant:
         """Take the graph, and the tensor with its name there."""
         self.element_type = tensor.data_type or None
         self.shape = tuple(tensor.dims)
+        self.rank = len(self.shape)
         self._graph = graph
         self._name = name
-
-    @property
-    def answers(self) -> dict[Question, Any]:
-        """The answers that do not need the value."""
-        return {"element_type": self.element_type, "rank": len(self.shape), "shape": self.shape}
 
     @property
     def constant(self) -> Array | None:
@@ -76,6 +71,8 @@ class Graph:
         graph_at: returns the graph of the model at a key; None if it is not a graph of a model.
         key: its own key there.
         has_open_defaults: whether initializers of inputs are only defaults, which callers may override.
+        adopted: the tensors of values that a run added or made constant, by name.
+        place: its key for the resolver. It is not the graph itself, which would be a reference cycle.
     """
 
     def __init__(
@@ -83,7 +80,7 @@ class Graph:
         holder: GraphProto,
         around: Graph | None,
         node: NodeProto | None = None,
-        imports: Sequence[OperatorSetIdProto] | None = None,
+        imports: Sequence[OperatorSetIdProto] = (),
         graph_at: Callable[[GraphKey], Graph] | None = None,
         key: GraphKey = (),
         *,
@@ -97,14 +94,14 @@ class Graph:
         self.graph_at = graph_at
         self.key = key
         self.has_open_defaults = has_open_defaults
+        self.adopted: dict[str, TensorProto] = {}
         self.place: Hashable = object() if graph_at is None else key
-        """Its key for the resolver. It is not the graph itself, which would be a reference cycle."""
 
     def version(self, domain: str) -> int | None:
         """The opset version of a domain; None if it is not imported."""
-        if self.imports is not None:
-            return next((entry.version for entry in self.imports if plain_domain(entry.domain) == domain), None)
-        return None if self.around is None else self.around.version(domain)
+        if self.around is not None:
+            return self.around.version(domain)
+        return next((entry.version for entry in self.imports if plain_domain(entry.domain) == domain), None)
 
     @cached_property
     def opset(self) -> int:
@@ -127,40 +124,24 @@ class Graph:
     @cached_property
     def inputs(self) -> Mapping[str, int]:
         """The positions of inputs by name."""
-        return {value.name: at for at, value in enumerate(self.holder.input)}
+        return _places(self.holder.input)
 
     @cached_property
     def _initializers(self) -> Mapping[str, int]:
         return _places(self.holder.initializer)
 
-    @cached_property
-    def _value_info(self) -> Mapping[str, int]:
-        """Positions in value_info by name. Holding messages instead takes five times as long."""
-        return _places(self.holder.value_info)
-
-    @cached_property
-    def _outside_nodes(self) -> Mapping[str, TypeProto]:
-        """The stated types of graph inputs and graph outputs."""
-        return {
-            value.name: value.type
-            for value in (*self.holder.output, *self.holder.input)
-            # The inputs of a Scan body need not have types; inference knows them.
-            if value.name not in self._value_info or type_string(value.type) is not None
-        }
-
     def defines(self, name: str) -> bool:
         """Whether the graph defines a value, which hides an outer value of the same name."""
-        return name in self.positions or name in self._initializers or name in self.inputs
+        by_node_or_tensor = name in self.positions or name in self._initializers or name in self.adopted
+        return by_node_or_tensor or name in self.inputs
 
     def home(self, name: str) -> Graph:
         """The graph that defines a value: this one or an enclosing one."""
-        if self.around is None or self.defines(name):
-            return self
-        return self.around.home(name)
+        return self if self.around is None or self.defines(name) else self.around.home(name)
 
     def producer(self, name: str) -> NodeProto | None:
-        """The node that computes a value."""
-        at = self.positions.get(name)
+        """The node that computes a value, before any edit."""
+        at = None if name in self.adopted else self.positions.get(name)
         return None if at is None else self.holder.node[at]
 
     @cached_property
@@ -180,10 +161,21 @@ class Graph:
             names.update(read_by(node) if may_hold_graphs(node) else node.input)
         return names
 
+    def inside(self, node: NodeProto) -> Sequence[Graph]:
+        """The subgraphs of a node."""
+        if self.graph_at is None:
+            return [Graph(graph, self, node) for _, _, graph in subgraphs(node)]
+        index = next((at for at in map(self.positions.get, node.output) if at is not None), None)
+        if index is None:
+            return ()
+        return [self.graph_at((*self.key, index, number)) for number, _, _ in subgraphs(self.holder.node[index])]
+
     # Constants
 
     def initializer(self, name: str) -> TensorProto | None:
-        """The initializer of that name."""
+        """The initializer of that name; also a value that became a constant."""
+        if name in self.adopted:
+            return self.adopted[name]
         at = self._initializers.get(name)
         return None if at is None else self.holder.initializer[at]
 
@@ -202,6 +194,15 @@ class Graph:
     def _constant_tensor(self, name: str) -> TensorProto | None:
         return None if self.has_open_defaults and name in self.inputs else self.tensor(name)
 
+    def value(self, name: str) -> Array | None:
+        """The value of a constant of this graph; None for any other value.
+
+        Raises:
+            RefusedError: it cannot be read.
+        """
+        tensor = self._constant_tensor(name)
+        return None if tensor is None else value_of_tensor(tensor)
+
     def held(self, name: str) -> object | None:
         """The facts about a constant, or about the iteration number and condition of a Loop; None for other values.
 
@@ -214,39 +215,33 @@ class Graph:
         kinds = TensorProto.INT64, TensorProto.BOOL
         return Constant(self, TensorProto(data_type=kinds[self.inputs[name]]), name) if is_counter else None
 
-    def value(self, name: str) -> Array | None:
-        """The value of a constant of this graph; None for any other value.
-
-        Raises:
-            RefusedError: it cannot be read.
-        """
-        tensor = self._constant_tensor(name)
-        return None if tensor is None else value_of_tensor(tensor)
-
     # Stated types
+
+    @cached_property
+    def _value_info(self) -> Mapping[str, int]:
+        """Positions in value_info by name. Holding messages instead takes five times as long."""
+        return _places(self.holder.value_info)
+
+    @cached_property
+    def _outside_nodes(self) -> Mapping[str, TypeProto]:
+        """The stated types of graph inputs and graph outputs."""
+        return {
+            value.name: value.type
+            for value in (*self.holder.output, *self.holder.input)
+            # The inputs of a Scan body need not have types; inference knows them.
+            if value.name not in self._value_info or type_string(value.type) is not None
+        }
 
     def states(self, name: str) -> bool:
         """Whether the graph states a type of a value."""
         return name in self._value_info or name in self._outside_nodes
 
-    def _stated(self, name: str) -> TypeProto | None:
-        if name in self._outside_nodes:
-            return self._outside_nodes[name]
-        at = self._value_info.get(name)
-        return None if at is None else self.holder.value_info[at].type
-
     def stated_type(self, name: str) -> StatedType:
         """The type that the graph states for a value."""
-        return stated_type(self._stated(name))
-
-    def inside(self, node: NodeProto) -> Sequence[Graph]:
-        """The subgraphs of a node."""
-        if self.graph_at is None:
-            return [Graph(graph, self, node) for _, _, graph in subgraphs(node)]
-        index = next((at for at in map(self.positions.get, node.output) if at is not None), None)
-        if index is None:
-            return ()
-        return [self.graph_at((*self.key, index, number)) for number, _, _ in subgraphs(self.holder.node[index])]
+        stated = self._outside_nodes.get(name)
+        if stated is None and name in self._value_info:
+            stated = self.holder.value_info[self._value_info[name]].type
+        return stated_type(stated)
 
 
 def _places(values: Sequence[ValueInfoProto] | Sequence[TensorProto]) -> Mapping[str, int]:

@@ -1,41 +1,85 @@
-"""All types of a model at once, for those who need more than single values."""
+"""The types of one model, of single values or all at once. Local functions count as unknown operators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
-from onnx import GraphProto, ModelProto, TypeProto
+from onnx import GraphProto, ModelProto, NodeProto, TypeProto
 
-from reducelower.model.graph import may_hold_graphs
+from reducelower.model.graph import may_hold_graphs, subgraphs
 from reducelower.model.inference import protected
-from reducelower.model.inference.declared import declare, names_in
-from reducelower.model.schemas import element_type_name, parse_element_type
-from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
+from reducelower.model.inference.declared import names_in
+from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, parse_element_type
+from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.text import did_you_mean
 from reducelower.model.value_info import NOTHING_STATED, stated_type
+from reducelower.types.graphs import Graph, GraphKey
 from reducelower.types.known import Question
-from reducelower.types.model_graphs import Inference
+from reducelower.types.resolver import Resolver
 
-if TYPE_CHECKING:
-    from reducelower.model.document import Document
-
-__all__ = ["contradiction", "infer", "infer_strictly", "inference_of"]
+__all__ = ["Inference", "contradiction", "infer", "infer_strictly"]
 
 
-def inference_of(
-    document: Document,
-    element_types: Mapping[str, str],
-    ranks: Mapping[str, int],
-    *,
-    freezes_defaults: bool,
-) -> Inference:
-    """The types of a document, for one attempt, with the element types and ranks that the user declared, by name."""
-    message = document.message
-    if element_types or ranks:
-        message = skeleton(message, LARGEST_CONSTANT)
-        declare(message, _numbers_of(element_types), ranks)
-    return Inference(message, freezes_defaults=freezes_defaults)
+class Inference(Resolver):
+    """The graphs of one model by their keys, and all facts about their values."""
+
+    def __init__(self, model: ModelProto, *, freezes_defaults: bool = False) -> None:
+        """Take a model, and whether defaults of inputs are constants."""
+        super().__init__()
+        self._has_open_defaults = model.ir_version >= DEFAULTS_SINCE and not freezes_defaults
+        self._model = model
+        self._graphs: dict[GraphKey, Graph] = {}
+
+    def graph(self, key: GraphKey) -> Graph:
+        """The graph at a key."""
+        if key not in self._graphs:
+            model = self._model
+            main = Graph(
+                model.graph, None, None, model.opset_import, self.graph, has_open_defaults=self._has_open_defaults
+            )
+            self._graphs[key] = self._inner(key) if key else main
+        return self._graphs[key]
+
+    def _inner(self, key: GraphKey) -> Graph:
+        around = self.graph(key[:-2])
+        node = around.holder.node[key[-2]]
+        inner = next(graph for number, _, graph in subgraphs(node) if number == key[-1])
+        return Graph(inner, around, node, (), self.graph, key)
+
+    def put(self, graph: Graph) -> None:
+        """Replace the graph at a key by that of a run."""
+        self._graphs[graph.key] = graph
+
+    def clear(self) -> None:
+        """Forget graphs and answers: they refer back here, and the cycle would keep them until garbage collection."""
+        super().clear()
+        self._graphs.clear()
+
+    @cached_property
+    def keys(self) -> Sequence[GraphKey]:
+        """The keys of all graphs, outer ones first."""
+        keys: list[GraphKey] = [()]
+        for key in keys:  # grows while it is iterated
+            for index, node in enumerate(self.graph(key).holder.node):
+                if may_hold_graphs(node):
+                    keys += [(*key, index, number) for number, _, _ in subgraphs(node)]
+        return keys
+
+    def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
+        """The known types of the inputs and node outputs of the graph at a key, by name; some without a rank."""
+        graph = self.graph(key)
+        types = {name: self.type(name, graph, may_lack_rank=True) for name in (*graph.inputs, *graph.positions)}
+        return {name: each for name, each in types.items() if each is not None}
+
+    def never_taken(self, key: GraphKey, node: NodeProto) -> str:
+        """The branch that an If in the graph at a key never takes; empty unless constants and known sizes determine its
+        condition."""
+        is_if = node.op_type == "If" and node.domain in DEFAULT_DOMAINS and bool(node.input)
+        condition = self.known(node.input[0], self.graph(key)).numbers if is_if else None
+        if condition is None or len(condition) != 1:
+            return ""
+        return "else_branch" if condition[0] else "then_branch"
 
 
 def contradiction(model: ModelProto, element_types: Mapping[str, str], ranks: Mapping[str, int]) -> str:
@@ -45,14 +89,15 @@ def contradiction(model: ModelProto, element_types: Mapping[str, str], ranks: Ma
     in.
     """
     inference = Inference(model)
-    graphs = [inference.graph(key) for key in inference.keys]
+    types = {name: parse_element_type(spelled) for name, spelled in element_types.items()}
+    within = [inference.graph(key) for key in inference.keys]
     kinds: tuple[tuple[str, Question, Mapping[str, int], Callable[[int], str]], ...] = (
-        ("element type", "element_type", _numbers_of(element_types), element_type_name),
+        ("element type", "element_type", types, element_type_name),
         ("rank", "rank", ranks, str),
     )
     for what, question, declared, spelled in kinds:
         for name, value in sorted(declared.items()):
-            known = [inference.ask(graph, question, name) for graph in graphs if graph.defines(name)]
+            known = [inference.ask(graph, question, name) for graph in within if graph.defines(name)]
             if not known:
                 near = did_you_mean(name, names_in(model))
                 return f"no value of the model is named {name!r}, whose {what} is declared{near}"
@@ -61,23 +106,15 @@ def contradiction(model: ModelProto, element_types: Mapping[str, str], ranks: Ma
     return ""
 
 
-def _numbers_of(element_types: Mapping[str, str]) -> Mapping[str, int]:
-    return {name: parse_element_type(spelled) for name, spelled in element_types.items()}
-
-
 def infer(model: ModelProto) -> ModelProto:
     """State all inferable types in value_info of a model copy that is used only for its types; return the copy."""
     inference = Inference(model)
     for graph, types in [(inference.graph(key).holder, inference.types(key)) for key in inference.keys]:
-        _state(graph, types)
+        stated = {value.name: value for value in (*graph.value_info, *graph.input, *graph.output)}
+        for name, each in types.items():
+            value = stated[name] if name in stated else graph.value_info.add(name=name)
+            value.type.CopyFrom(each)
     return model
-
-
-def _state(graph: GraphProto, types: Mapping[str, TypeProto]) -> None:
-    stated = {value.name: value for value in (*graph.value_info, *graph.input, *graph.output)}
-    for name, each in types.items():
-        value = stated[name] if name in stated else graph.value_info.add(name=name)
-        value.type.CopyFrom(each)
 
 
 def infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:

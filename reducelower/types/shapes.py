@@ -1,7 +1,8 @@
-"""The output shapes of operators, by the shapes and contents of their inputs.
+"""The shapes and ranks of outputs, by the shapes and contents of the inputs.
 
 These rules compute with symbolic sizes, while onnx's own inference only passes their names on. The commonest operators
-have rules as well, since inference takes several times as long.
+have rules as well, since inference takes several times as long. A rank follows from the ranks of inputs, or from how
+many sizes or axes a node gets.
 
 Source: the operators' pages, https://onnx.ai/onnx/operators/.
 """
@@ -16,13 +17,13 @@ from reducelower.types.call import Call, UnknownError
 from reducelower.types.known import Elements, Shape
 from reducelower.types.sizes import Size, is_never_negative, over
 
-__all__ = ["ALIKE", "BROADCASTING", "SAME_SHAPE", "broadcast", "shape_rule"]
+__all__ = ["ALIKE", "BROADCASTING", "RANKS", "SHAPES", "matrix_rank"]
 
 _END = 2**31 - 1
 """Bounds from here on mean the end of an axis."""
 
 
-def broadcast(*shapes: Shape) -> Shape:
+def _common(*shapes: Shape) -> Shape:
     """The shape to which shapes broadcast."""
     wide = [shape for shape in shapes if shape]
     if not wide or wide.count(wide[0]) == len(wide):
@@ -62,7 +63,7 @@ def _reshaped(call: Call) -> Shape:
 
 
 def _broadcast(call: Call) -> Shape:
-    return broadcast(*(call.shape(index) for index in range(len(call.inputs))))
+    return _common(*(call.shape(index) for index in range(len(call.inputs))))
 
 
 def _multiplied(call: Call) -> Shape:
@@ -70,7 +71,7 @@ def _multiplied(call: Call) -> Shape:
     left, right = call.shape(0), call.shape(1)
     if min(len(left), len(right)) < 2:
         raise UnknownError
-    return (*broadcast(left[:-2], right[:-2]), left[-2], right[-1])
+    return (*_common(left[:-2], right[:-2]), left[-2], right[-1])
 
 
 def _transposed(call: Call) -> Shape:
@@ -178,14 +179,14 @@ BROADCASTING = (
 """Operators whose output has the shape to which the inputs broadcast."""
 
 ALIKE = frozenset({"Split", "TopK"})
-"""Operators all of whose outputs have the same rank, and the same shape if a rule of `SHAPES` gives it."""
+"""Operators all of whose outputs have the same rank, and the same shape if there is a rule for it."""
 
 SHAPES: Mapping[str, Callable[[Call], Shape]] = {
     **dict.fromkeys(SAME_SHAPE, lambda call: call.shape(0)),
     **dict.fromkeys(BROADCASTING, _broadcast),
     "Concat": _concatenated,
     "ConstantOfShape": lambda call: call.elements(0),
-    "Expand": lambda call: broadcast(call.shape(0), call.elements(1)),
+    "Expand": lambda call: _common(call.shape(0), call.elements(1)),
     "Gather": _gathered,
     "MatMul": _multiplied,
     "Range": _ranged,
@@ -200,6 +201,42 @@ SHAPES: Mapping[str, Callable[[Call], Shape]] = {
 """The shape of the outputs, by operator; onnx's inference covers the others."""
 
 
-def shape_rule(call: Call, place: int) -> Callable[[Call], Shape] | None:
-    """The function that computes the shape of an output; None if the table has none."""
-    return SHAPES.get(call.op_type) if not call.domain and (place == 0 or call.op_type in ALIKE) else None
+def matrix_rank(call: Call) -> int:
+    """The rank of a MatMul of operands with two or more dimensions; others are not covered."""
+    ranks = call.rank(0), call.rank(1)
+    if min(ranks) < 2:
+        raise UnknownError
+    return max(ranks)
+
+
+RANKS: Mapping[str, Callable[[Call], int]] = {
+    **dict.fromkeys(
+        (
+            *SAME_SHAPE, "Attention", "AveragePool", "CenterCropPad", "Conv", "ConvInteger", "ConvTranspose", "DFT",
+            "DepthToSpace", "DequantizeLinear", "GlobalAveragePool", "GlobalMaxPool", "LpPool", "MaxPool", "MaxUnpool",
+            "Pad", "QLinearConv", "Resize", "Slice", "SpaceToDepth", "Split", "StringNormalizer", "Tile", "TopK",
+            "Transpose", "Upsample",
+        ),
+        lambda call: call.rank(0),
+    ),
+    **dict.fromkeys(BROADCASTING, lambda call: max(map(call.rank, range(len(call.inputs))))),
+    **dict.fromkeys(("MatMul", "MatMulInteger"), matrix_rank),
+    **dict.fromkeys(("ArgMax", "ArgMin"), lambda call: call.rank(0) - (not call.attribute("keepdims", 1))),
+    **dict.fromkeys(
+        REDUCTIONS, lambda call: call.rank(0) - (0 if call.attribute("keepdims", 1) else call.count_of_removed())
+    ),
+    "STFT": lambda call: 4,
+    **dict.fromkeys(("Flatten", "Gemm", "MelWeightMatrix", "NonZero"), lambda call: 2),
+    **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow", "Range", "Shape"), lambda call: 1),
+    "Size": lambda call: 0,
+    "Compress": lambda call: 1 if call.attribute("axis", None) is None else call.rank(0),
+    **dict.fromkeys(("Concat", "GatherElements", "ScatterElements"), lambda call: call.any_rank()),
+    "ConstantOfShape": lambda call: call.length(0),
+    "Expand": lambda call: max(call.rank(0), call.length(1)),
+    "Gather": lambda call: call.rank(0) + call.rank(1) - 1,
+    "OneHot": lambda call: call.rank(0) + 1,
+    "Reshape": lambda call: call.length(1),
+    "Squeeze": lambda call: call.rank(0) - call.count_of_removed(),
+    "Unsqueeze": lambda call: call.rank(0) + call.count_of_axes(),
+}  # fmt: skip
+"""The rank of the first output, by operator."""

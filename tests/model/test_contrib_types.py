@@ -11,7 +11,7 @@ from onnx import parser
 
 import reducelower
 from reducelower.model.schemas import element_type_name
-from reducelower.types.ranks import CONTRIB, UNLISTED, Output
+from reducelower.types.contrib import CONTRIB, UNLISTED, Output
 from tests.models import run
 
 binding = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")

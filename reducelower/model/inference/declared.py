@@ -1,4 +1,4 @@
-"""Write element types and ranks that the user declares into a copy of the model used for shape inference."""
+"""State the element types and ranks that the user declares in a copy of the model."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from collections.abc import Iterator, Mapping
 from onnx import GraphProto, ModelProto, TypeProto
 
 from reducelower.model.graph import graphs
+from reducelower.model.schemas import parse_element_type
 
 __all__ = ["declare", "names_in"]
 
 
-def declare(model: ModelProto, element_types: Mapping[str, int], ranks: Mapping[str, int]) -> None:
+def declare(model: ModelProto, element_types: Mapping[str, str], ranks: Mapping[str, int]) -> None:
     """State the declared types in all graphs of a model, so that inference starts from them."""
+    numbers = {name: parse_element_type(spelled) for name, spelled in element_types.items()}
     for _, graph in graphs(model):
         stated = {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}
-        for name in sorted((element_types.keys() | ranks.keys()) & set(_defined_in(graph))):
+        for name in sorted((numbers.keys() | ranks.keys()) & set(_defined_in(graph))):
             value = stated[name] if name in stated else graph.value_info.add(name=name)
-            _complete(value.type, element_types.get(name), ranks.get(name))
+            _complete(value.type, numbers.get(name), ranks.get(name))
 
 
 def _complete(stated: TypeProto, element_type: int | None, rank: int | None) -> None:

@@ -8,9 +8,9 @@ from contextlib import suppress
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from reducelower.model.constants import tensor_of
 from reducelower.model.graph import walk
 from reducelower.numerics.measure import Array, exact_numbers
-from reducelower.scope.values import held_by
 from reducelower.verification.operators import RANDOM, of_kind
 from reducelower.verification.regions.pairs import Pair
 
@@ -50,7 +50,7 @@ def _computed(nodes: Iterable[NodeProto], constants: Mapping[str, Array], opset:
     small = {name: value for name, value in constants.items() if value.size <= FEW}
     for node in nodes:
         if node.op_type == "Constant":
-            held = held_by(node)
+            held = tensor_of(node)
             if held is not None and held.data_location != TensorProto.EXTERNAL:
                 small[node.output[0]] = numpy_helper.to_array(held)
             continue

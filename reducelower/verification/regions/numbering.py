@@ -18,9 +18,9 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 from onnx.defs import OpSchema
 
+from reducelower.model.constants import dense_tensor, tensor_of
 from reducelower.model.graph import may_hold_graphs, read_from_outside, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
-from reducelower.scope.values import dense_tensor, held_by
 from reducelower.verification.operators import column, of_kind
 from reducelower.verification.running.weights import held_name
 
@@ -97,7 +97,7 @@ class Table:
         if node.op_type in ("Identity", "Constant") and node.domain in DEFAULT_DOMAINS:
             if node.op_type == "Identity" and node.input[0] in numbers:
                 return (numbers[node.input[0]],)
-            value = held_by(node) if node.op_type == "Constant" else None
+            value = tensor_of(node) if node.op_type == "Constant" else None
             if value is not None and (value.external_data or value.data_location != TensorProto.EXTERNAL):
                 return (self.constant(value),)
         inner = tuple(

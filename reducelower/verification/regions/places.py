@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto
 
+from reducelower.model.constants import dense_tensor, tensor_of
 from reducelower.model.graph import subgraphs
 from reducelower.model.value_info import stated_type
 from reducelower.numerics.measure import Array
-from reducelower.scope.values import dense_tensor, held_by
 from reducelower.types import GraphKey, Inference
 from reducelower.types.graphs import Graph
 from reducelower.verification.inputs.declared import Dims
@@ -123,6 +123,6 @@ def _tensor(graph: Graph, name: str) -> TensorProto | None:
     """The tensor of an initializer or Constant node, a sparse one as `dense_tensor`."""
     node = graph.constant_node(name)
     if node is not None:
-        return held_by(node)
+        return tensor_of(node)
     sparse = next((item for item in graph.holder.sparse_initializer if item.values.name == name), None)
     return graph.initializer(name) if sparse is None else dense_tensor(sparse)
