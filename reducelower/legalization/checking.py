@@ -15,7 +15,7 @@ from reducelower.errors import Place, RefusedError, RuleError
 from reducelower.legalization.memo.outcome import IR_VERSION_OF_RULES, Outcome
 from reducelower.model.document import Document
 from reducelower.model.graph import subgraphs, walk
-from reducelower.model.inference.protected import infer_shapes
+from reducelower.model.protected import infer_shapes
 from reducelower.model.schemas import element_type_name, parse_element_type
 from reducelower.model.skeleton import skeleton
 from reducelower.scope.node import NodeScope

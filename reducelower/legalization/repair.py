@@ -17,10 +17,11 @@ from reducelower.legalization.run import run
 from reducelower.legalization.versions import ir_version_of_opset, needed_ir_version, release_initializers
 from reducelower.legalization.whole.stated_types import Repaired, correct_stated, listed
 from reducelower.model.document import Document
+from reducelower.model.functions import find_call_defect
 from reducelower.model.graph import graphs, read_from_outside, subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of, plain_domain
 from reducelower.model.text import counted
-from reducelower.model.validate import find_call_defect, find_defect
+from reducelower.model.validate import find_defect
 from reducelower.model.written_for import written_for
 from reducelower.options import Settings, Target
 

@@ -25,8 +25,8 @@ from reducelower.legalization.versions import (
     with_opset,
 )
 from reducelower.model.document import Document
+from reducelower.model.functions import functions_refused
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
-from reducelower.model.inlining import functions_refused
 from reducelower.model.rewrites import Step
 from reducelower.model.schemas import DEFAULT_DOMAINS, has_body, opset_of, schema
 from reducelower.model.skeleton import DEFAULTS_SINCE

@@ -1,4 +1,4 @@
-"""A model that is parsed at most once and serialized at most once."""
+"""A model that is parsed at most once and serialized at most once, and fresh names in it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from functools import cached_property
 from onnx import ModelProto
 
 from reducelower.model.columns import Columns
-from reducelower.model.inference.protected import objection
+from reducelower.model.protected import objection
 from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton, without_weights
 
-__all__ = ["Document"]
+__all__ = ["Document", "Names"]
 
 
 class Document:
@@ -80,3 +80,29 @@ class Document:
             assert self._message is not None
             self._data = self._message.SerializeToString()
         return self._data
+
+
+class Names:
+    """Makes names that neither occur in the model nor were made before."""
+
+    def __init__(self, model: Document) -> None:
+        """Take the model, without reading its names yet."""
+        self._model = model
+        self._taken: set[bytes] | None = None
+        self._last: dict[str, int] = {}
+
+    def fresh(self, stem: str, tail: str) -> str:
+        """A fresh name made of a stem, such as a node name, and a tail, such as ``/ReduceL2/square``."""
+        if self._taken is None:
+            self._taken = self._model.columns.names()
+        taken, name = self._taken, stem + tail
+        coded = name.encode()
+        if coded in taken:
+            # Names are never released, so no candidate that was taken once is tried again.
+            number = self._last.get(name, 1) + 1
+            while (coded := f"{name}_{number}".encode()) in taken:
+                number += 1
+            self._last[name] = number
+            name = f"{name}_{number}"
+        taken.add(coded)
+        return name

@@ -120,7 +120,9 @@ class NodeList:
 
 
 def _bytes_of(replacement: Replacement) -> bytes:
-    return replacement if isinstance(replacement, bytes) else GraphProto(node=replacement).SerializeToString()
+    if isinstance(replacement, bytes):
+        return replacement
+    return GraphProto(node=replacement).SerializeToString() if replacement else b""
 
 
 @cache

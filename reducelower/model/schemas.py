@@ -17,7 +17,6 @@ __all__ = [
     "EXPERIMENTAL",
     "REDUCTIONS",
     "all_operators",
-    "attribute_type",
     "default_attributes",
     "deprecated_from_start",
     "element_type_name",
@@ -140,15 +139,6 @@ def first_version(op_type: str, opset: int) -> int | None:
 def is_runtime_name(op_type: str) -> bool:
     """Whether this is onnxruntime's name, in the default domain, for an operator that ONNX names differently."""
     return op_type in _RUNTIME_NAMES
-
-
-def attribute_type(op_type: str, opset: int, name: str) -> int:
-    """The type of an operator's attribute (`AttributeProto.AttributeType`); 0 if it has none of that name."""
-    operator = schema_in_force(op_type, opset, "")
-    if operator is None or name not in operator.attributes:
-        return 0
-    enumerator: Any = operator.attributes[name].type  # a pybind11 enum without stubs
-    return int(enumerator)
 
 
 @cache

@@ -1,21 +1,19 @@
-"""Copies of a model without weights, for shape inference."""
+"""Copies of a model for shape inference: without weights, and with the types that the user declares."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any
 
 from google.protobuf.message import Message
-from onnx import GraphProto, ModelProto, TensorProto
+from onnx import GraphProto, ModelProto, TensorProto, TypeProto
 
+from reducelower.model.graph import graphs
+from reducelower.model.schemas import parse_element_type
 from reducelower.model.value_info import clear_sizes_below_zero
 
-__all__ = [
-    "DEFAULTS_SINCE",
-    "LARGEST_CONSTANT",
-    "skeleton",
-    "without_weights",
-]
+__all__ = ["DEFAULTS_SINCE", "LARGEST_CONSTANT", "declare", "names_in", "skeleton", "without_weights"]
 
 DEFAULTS_SINCE = 4
 """From this IR version on, initializers need not be inputs; an initializer of an input is only its default."""
@@ -48,3 +46,37 @@ def without_weights(model: ModelProto, largest: int = _LARGEST_INFERRED) -> Mode
 
 def _fields(message: Message, *, but: str) -> dict[str, Any]:
     return {field.name: value for field, value in message.ListFields() if field.name != but}
+
+
+def declare(model: ModelProto, element_types: Mapping[str, str], ranks: Mapping[str, int]) -> None:
+    """State the declared types in all graphs of a model, so that inference starts from them."""
+    numbers = {name: parse_element_type(spelled) for name, spelled in element_types.items()}
+    for _, graph in graphs(model):
+        stated = {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}
+        for name in sorted((numbers.keys() | ranks.keys()) & set(_defined_in(graph))):
+            value = stated[name] if name in stated else graph.value_info.add(name=name)
+            _complete(value.type, numbers.get(name), ranks.get(name))
+
+
+def _complete(stated: TypeProto, element_type: int | None, rank: int | None) -> None:
+    if stated.WhichOneof("value") not in (None, "tensor_type"):
+        return
+    tensor = stated.tensor_type
+    if element_type is not None:
+        tensor.elem_type = element_type
+    if rank is not None and not tensor.HasField("shape"):
+        tensor.shape.SetInParent()
+        for _ in range(rank):
+            tensor.shape.dim.add()
+
+
+def names_in(model: ModelProto) -> set[str]:
+    """All value names in the graphs of a model."""
+    return {name for _, graph in graphs(model) for name in _defined_in(graph)}
+
+
+def _defined_in(graph: GraphProto) -> Iterator[str]:
+    yield from (value.name for value in graph.input)
+    yield from (tensor.name for tensor in graph.initializer)
+    for node in graph.node:
+        yield from node.output

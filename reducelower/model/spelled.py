@@ -10,7 +10,6 @@ from onnx import AttributeProto, NodeProto, TypeProto, helper
 
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, schema
 from reducelower.model.text import shape_text
-from reducelower.model.value_info import size_of
 
 __all__ = ["attribute_text", "constant_text", "input_name", "operator_name", "type_text"]
 
@@ -25,7 +24,10 @@ def type_text(value_type: TypeProto) -> str:
         tensor = value_type.tensor_type
         if not tensor.HasField("shape"):
             return f"{element_type_name(tensor.elem_type)}[...]"
-        dims = tuple(dim.dim_param or size_of(dim) for dim in tensor.shape.dim)
+        dims = tuple(
+            dim.dim_param or (dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None)
+            for dim in tensor.shape.dim
+        )
         return f"{element_type_name(tensor.elem_type)}{shape_text(dims)}"
     if kind in ("sequence_type", "optional_type"):
         return f"{kind.removesuffix('_type')}({type_text(getattr(value_type, kind).elem_type)})"

@@ -6,28 +6,24 @@ wrong is worth its time only after such a failure, or before a step that could c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from google.protobuf.message import Message
-from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TensorProto, checker, numpy_helper
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, checker, numpy_helper
 
 from reducelower.model.attributes import NAMING_TYPES
-from reducelower.model.calls import FunctionId, called_function, functions_of
-from reducelower.model.graph import bodies, subgraphs, walk
+from reducelower.model.functions import find_call_defect
+from reducelower.model.graph import bodies, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.text import one_line
 
-__all__ = ["find_call_defect", "find_defect"]
+__all__ = ["find_defect"]
 
 _ELEMENT_TYPE_FIELDS = ("data_type", "elem_type", "key_type")
 
 _DEEPEST_GRAPH = 30
 """The deepest nesting of subgraphs: protobuf reads 100 nested messages, three per subgraph."""
-
-_DEEPEST_CALL = 100
-_MOST_NODES = 1_000_000
-"""The most nodes that functions may expand to: inference and runtimes inline every call, so nested calls multiply."""
 
 
 def find_defect(model: ModelProto) -> str:
@@ -89,52 +85,6 @@ def _nesting_defect(model: ModelProto) -> str:
             return f"it nests subgraphs more than {_DEEPEST_GRAPH} deep, deeper than protobuf reads"
         pending.extend((graph.node, depth + 1) for node in nodes for _, _, graph in subgraphs(node))
     return ""
-
-
-# Calls
-
-
-def find_call_defect(model: ModelProto) -> str:
-    """Describe functions that lack an output, call themselves or expand to too many nodes; empty if there are none."""
-    functions = {
-        key: entry
-        for key, entry in functions_of(model).items()
-        if entry.domain not in DEFAULT_DOMAINS  # reported separately
-    }
-    if not functions:
-        return ""
-    for key, entry in functions.items():
-        defined = {*entry.input, *(name for node in entry.node for name in node.output)}
-        if missing := [name for name in entry.output if name not in defined]:
-            return f"nothing gives the output {missing[0]!r} of its function {key[0]}::{key[1]}"
-    sizes: dict[FunctionId, tuple[int, int]] = {}
-    for key in functions:
-        _, depth = _measure(key, functions, sizes)
-        if depth > _DEEPEST_CALL:
-            return f"its function {key[0]}::{key[1]} calls itself, or calls go more than {_DEEPEST_CALL} deep in it"
-    counts = (sizes.get(called, (1, 0))[0] for called in map(called_function, walk(model.graph.node)))
-    if sum(counts) <= _MOST_NODES:
-        return ""
-    return f"its functions call each other so often that they stand for more than {_MOST_NODES:,} nodes"
-
-
-def _measure(
-    key: FunctionId,
-    functions: Mapping[FunctionId, FunctionProto],
-    sizes: dict[FunctionId, tuple[int, int]],
-    above: int = 0,
-) -> tuple[int, int]:
-    """How many nodes a function expands to, and how deep its calls go: too deep if it calls itself."""
-    if key not in sizes and above <= _DEEPEST_CALL:
-        sizes[key] = 0, _DEEPEST_CALL  # if it is called while it is measured
-        called = [each for each in map(called_function, walk(functions[key].node)) if each in functions]
-        inner = [_measure(each, functions, sizes, above + 1) for each in called]
-        count = len(functions[key].node) + sum(count for count, _ in inner)
-        sizes[key] = count, 1 + max((depth for _, depth in inner), default=0)
-    return sizes.get(key, (0, _DEEPEST_CALL))
-
-
-# Nodes
 
 
 def _node_defects(model: ModelProto) -> str:

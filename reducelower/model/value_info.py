@@ -7,14 +7,13 @@ from copy import deepcopy
 from functools import lru_cache
 from typing import NamedTuple
 
-from onnx import GraphProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, helper
+from onnx import GraphProto, TensorProto, TypeProto, ValueInfoProto, helper
 
 __all__ = [
     "NOTHING_STATED",
     "StatedType",
     "clear_sizes_below_zero",
     "may_be_of_one_shape",
-    "size_of",
     "sizes",
     "state",
     "stated_type",
@@ -72,11 +71,6 @@ class StatedType(NamedTuple):
         """Whether everything but sizes is known."""
         return bool(self.container) or bool(self.element_type and self.sizes is not None)
 
-    @property
-    def numbers(self) -> tuple[int | None, ...] | None:
-        """The sizes that are numbers, with None for the others; None if the rank is not stated."""
-        return None if self.sizes is None else tuple(size if isinstance(size, int) else None for size in self.sizes)
-
 
 NOTHING_STATED = StatedType()
 
@@ -98,11 +92,6 @@ def _read(serialized: bytes) -> StatedType:
     return StatedType(tensor.elem_type, tuple(sizes), plain=plain)
 
 
-def size_of(dim: TensorShapeProto.Dimension) -> int | None:
-    """The size of a dimension, if it is a number; None for a name, a negative number, or nothing."""
-    return dim.dim_value if dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0 else None
-
-
 def tensor_type(tensor: TensorProto) -> TypeProto:
     """The type of a tensor: element type and shape."""
     return helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
@@ -116,7 +105,8 @@ def state(graph: GraphProto, types: Mapping[str, bytes]) -> None:
 
 def sizes(value_type: TypeProto | None) -> tuple[int | None, ...] | None:
     """The sizes of a tensor, with None for those that are not numbers; None if the rank is not stated."""
-    return stated_type(value_type).numbers
+    stated = stated_type(value_type).sizes
+    return None if stated is None else tuple(size if isinstance(size, int) else None for size in stated)
 
 
 def may_be_of_one_shape(left: Sequence[object], right: Sequence[object]) -> bool:

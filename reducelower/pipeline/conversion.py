@@ -12,7 +12,7 @@ from reducelower.files import LoadedModel, read_model, resolve_destination, writ
 from reducelower.legalization.whole import Changed
 from reducelower.legalization.whole.features import fitted, inlined
 from reducelower.model.document import Document
-from reducelower.model.inference.declared import names_in
+from reducelower.model.skeleton import names_in
 from reducelower.model.validate import find_defect
 from reducelower.options import Book, Settings, Target
 from reducelower.outcome import Outcome, Verdict

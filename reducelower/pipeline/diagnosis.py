@@ -13,8 +13,9 @@ from onnx.shape_inference import InferenceError
 from reducelower.files import LoadedModel
 from reducelower.legalization.whole.dead_branches import without_dead_branches
 from reducelower.model.document import Document
+from reducelower.model.functions import find_call_defect
 from reducelower.model.graph import graphs
-from reducelower.model.inference.protected import infer_shapes
+from reducelower.model.protected import infer_shapes
 from reducelower.model.schemas import (
     DEFAULT_DOMAINS,
     EXPERIMENTAL,
@@ -27,7 +28,6 @@ from reducelower.model.schemas import (
 )
 from reducelower.model.skeleton import skeleton
 from reducelower.model.text import did_you_mean
-from reducelower.model.validate import find_call_defect
 from reducelower.model.written_for import written_for
 from reducelower.pipeline.stand_ins import Ignores, checkable
 

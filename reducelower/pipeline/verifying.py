@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from reducelower.errors import SettingError
 from reducelower.files import LoadedModel
 from reducelower.model.document import Document
-from reducelower.model.inference.declared import declare
+from reducelower.model.skeleton import declare
 from reducelower.model.text import did_you_mean
 from reducelower.options import Settings
 from reducelower.plan import Plan

@@ -18,7 +18,7 @@ from reducelower.legalization.composed import composed
 from reducelower.legalization.refusals import explain_failures
 from reducelower.legalization.run import ground_of, refuse_declarations
 from reducelower.model.document import Document
-from reducelower.model.inlining import inline
+from reducelower.model.functions import inline
 from reducelower.model.rewrites import Step
 from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
 from reducelower.options import Book, Settings, Target

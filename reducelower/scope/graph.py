@@ -101,12 +101,10 @@ class GraphScope(Graph):
             RefusedError: it cannot be read.
         """
         ground = self.ground
-        tensor = self.tensor(name)
+        tensor = self.constant_tensor(name)
         if tensor is None:
             return 0
         if self._is_overridable(name):
-            if not ground.freeze_defaults:
-                return 0
             ground.frozen.add(name)
         return ground.values.of_tensor(tensor, ground.data_folder)
 

@@ -6,9 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 from reducelower.files import DataFolder
-from reducelower.model.inference.declared import declare
-from reducelower.model.names import Names
-from reducelower.model.skeleton import DEFAULTS_SINCE, LARGEST_CONSTANT, skeleton
+from reducelower.model.document import Names
+from reducelower.model.skeleton import DEFAULTS_SINCE, LARGEST_CONSTANT, declare, skeleton
 from reducelower.scope.values import Values
 from reducelower.types import Inference
 

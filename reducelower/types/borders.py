@@ -10,6 +10,7 @@ from onnx import NodeProto
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.types.arithmetic import is_symbolic
 from reducelower.types.call import HOLDERS, Call, Value
 from reducelower.types.graphs import Graph
 from reducelower.types.known import Question, Shape
@@ -108,15 +109,22 @@ def _sources_inside(call: Call, place: int) -> Sequence[_Source]:
     node = call.node
     if call.inside is None:
         call.inside = call.graph.inside(node) if _is_followed(node, call.graph) else ()
+    inside = call.inside
     axes: int | None = 0
     is_moved, along = False, ""
-    if call.op_type == "Loop":
+    if call.op_type == "If":
+        taken = call.asked("contents", 0) if inside else None
+        if taken is not None and taken.size == 1 and not is_symbolic(taken):
+            branches = [each.name for each in node.attribute if each.HasField("g")]
+            wanted = "then_branch" if taken else "else_branch"
+            inside = [each for branch, each in zip(branches, inside, strict=False) if branch == wanted]
+    elif call.op_type == "Loop":
         axes = None if place < len(call.inputs) - 2 else 1
         place += 1  # its body yields its condition first
-    elif call.op_type == "Scan" and call.inside and place < carried(node):
+    elif call.op_type == "Scan" and inside and place < carried(node):
         return [_Source(call.graph, call.inputs[place])]  # a state keeps its shape
-    elif call.op_type == "Scan" and call.inside:
+    elif call.op_type == "Scan" and inside:
         axes, is_moved = 1, any(value_of(node, "scan_output_axes", ()))
         along = "" if any(value_of(node, "scan_input_axes", ())) else call.inputs[carried(node)]
-    outputs = [(graph, graph.holder.output) for graph in call.inside]
+    outputs = [(graph, graph.holder.output) for graph in inside]
     return [_Source(graph, names[place].name, axes, is_moved, along) for graph, names in outputs if place < len(names)]

@@ -191,7 +191,8 @@ class Graph:
         node = self.constant_node(name) if initializer is None else None
         return initializer if node is None else tensor_of(node)
 
-    def _constant_tensor(self, name: str) -> TensorProto | None:
+    def constant_tensor(self, name: str) -> TensorProto | None:
+        """The same, but None for a default that callers may override."""
         return None if self.has_open_defaults and name in self.inputs else self.tensor(name)
 
     def value(self, name: str) -> Array | None:
@@ -200,7 +201,7 @@ class Graph:
         Raises:
             RefusedError: it cannot be read.
         """
-        tensor = self._constant_tensor(name)
+        tensor = self.constant_tensor(name)
         return None if tensor is None else value_of_tensor(tensor)
 
     def held(self, name: str) -> object | None:
@@ -208,7 +209,7 @@ class Graph:
 
         The object has an attribute for each `Question`.
         """
-        tensor = self._constant_tensor(name)
+        tensor = self.constant_tensor(name)
         if tensor is not None:
             return Constant(self, tensor, name)
         is_counter = self.node is not None and self.node.op_type == "Loop" and self.inputs.get(name, 2) < 2

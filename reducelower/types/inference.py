@@ -7,11 +7,10 @@ from functools import cached_property
 
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto
 
+from reducelower.model import protected
 from reducelower.model.graph import may_hold_graphs, subgraphs
-from reducelower.model.inference import protected
-from reducelower.model.inference.declared import names_in
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, parse_element_type
-from reducelower.model.skeleton import DEFAULTS_SINCE
+from reducelower.model.skeleton import DEFAULTS_SINCE, names_in
 from reducelower.model.text import did_you_mean
 from reducelower.model.value_info import NOTHING_STATED, stated_type
 from reducelower.types.graphs import Graph, GraphKey

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from onnx import NodeProto, OperatorSetIdProto, TensorProto, TypeProto, defs, helper, shape_inference
 
-from reducelower.model.inference.protected import may_crash
+from reducelower.model.protected import may_crash
 from reducelower.model.schemas import element_type_name, schema_in_force
-from reducelower.model.value_info import size_of
+from reducelower.model.value_info import stated_type
 from reducelower.types.known import Shape
 from reducelower.types.sizes import Polynomial, Size
 
@@ -105,13 +105,8 @@ class NodeInference:
         return name
 
     def _decoded(self, output: TypeProto, has_types: bool) -> Facts:
-        if output.WhichOneof("value") not in (None, "tensor_type"):
-            return Facts(container=output.SerializeToString()) if has_types else NOTHING
-        tensor = output.tensor_type
-        element_type = tensor.elem_type if has_types else 0
-        if not tensor.HasField("shape"):
-            return Facts(element_type)
-        sizes = (
-            dim.dim_value if size_of(dim) is not None else self._sizes.get(dim.dim_param) for dim in tensor.shape.dim
-        )
-        return Facts(element_type, tuple(sizes))
+        stated = stated_type(output)
+        if stated.sizes is None:
+            return Facts(stated.element_type, None, stated.container) if has_types else NOTHING
+        sizes = (size if isinstance(size, int) else self._sizes.get(size or "") for size in stated.sizes)
+        return Facts(stated.element_type if has_types else 0, tuple(sizes))

@@ -4,8 +4,7 @@ import time
 
 from onnx import ModelProto
 
-from reducelower.model.document import Document
-from reducelower.model.names import Names
+from reducelower.model.document import Document, Names
 
 
 def test_thousands_of_values_of_one_kind_are_named_in_linear_time() -> None:

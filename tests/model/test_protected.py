@@ -14,7 +14,7 @@ from onnx.backend.test.loader import load_model_tests
 from onnx.shape_inference import InferenceError
 
 from reducelower import convert_version
-from reducelower.model.inference.protected import infer_shapes
+from reducelower.model.protected import infer_shapes
 from tests.models import model
 
 # Nodes that inference does not survive if it knows nothing of what they read, with the version of ai.onnx.ml.
@@ -112,7 +112,7 @@ import pickle, sys
 from contextlib import suppress
 from onnx import ModelProto
 from onnx.shape_inference import InferenceError
-from reducelower.model.inference.protected import infer_shapes
+from reducelower.model.protected import infer_shapes
 with open(sys.argv[1], "rb") as file:
     models = pickle.load(file)
 for model in map(ModelProto.FromString, models):

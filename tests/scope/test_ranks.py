@@ -10,8 +10,8 @@ import pytest
 from onnx import ModelProto, TensorProto, checker, parser
 
 import reducelower
+from reducelower.model import protected
 from reducelower.model.document import Document
-from reducelower.model.inference import protected
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.types import Resolver

@@ -22,8 +22,8 @@ from reducelower.legalization.whole.narrow_integers import without_narrow_intege
 from reducelower.legalization.whole.sequences import without_sequences
 from reducelower.legalization.whole.stated_types import drop_shapes_in_loops
 from reducelower.model.document import Document
+from reducelower.model.functions import functions_refused
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, graphs
-from reducelower.model.inlining import functions_refused
 from reducelower.model.value_info import clear_sizes_below_zero
 from reducelower.options import Settings, Target
 

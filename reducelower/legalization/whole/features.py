@@ -20,11 +20,10 @@ from reducelower.files.external import all_tensors
 from reducelower.legalization.whole import Changed
 from reducelower.legalization.whole.sequences import replace_by_tensors
 from reducelower.legalization.whole.set_sizes import refuse_unknown, with_sizes
-from reducelower.model.calls import functions_of
 from reducelower.model.constants import dense
 from reducelower.model.document import Document
+from reducelower.model.functions import functions_of, inline
 from reducelower.model.graph import all_nodes, graphs
-from reducelower.model.inlining import inline
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.text import counted
 from reducelower.options import Settings

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto
 
 from reducelower.model.graph import all_nodes, graphs, subgraphs
-from reducelower.model.inference.protected import objection
+from reducelower.model.protected import objection
 from reducelower.model.skeleton import skeleton
 from reducelower.model.value_info import may_be_of_one_shape, sizes, stated_type, tensor_type, without_made_up_symbols
 from reducelower.types import infer

@@ -11,7 +11,7 @@ from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, shape_infere
 
 from reducelower.model.attributes import value_of
 from reducelower.model.graph import all_nodes
-from reducelower.model.inference.protected import infer_shapes
+from reducelower.model.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.value_info import stated_type
 from reducelower.verification.inputs.declared import Dims, InputSpec

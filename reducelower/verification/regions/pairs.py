@@ -10,7 +10,7 @@ from typing import Any
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper, shape_inference
 
-from reducelower.model.inference.protected import infer_shapes
+from reducelower.model.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site

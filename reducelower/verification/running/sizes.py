@@ -10,7 +10,7 @@ from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper, numpy_h
 
 from reducelower.files.external import bytes_of
 from reducelower.model.graph import subgraphs, walk
-from reducelower.model.inference.protected import infer_shapes
+from reducelower.model.protected import infer_shapes
 from reducelower.model.skeleton import skeleton
 from reducelower.model.value_info import sizes
 from reducelower.types import infer

@@ -13,12 +13,10 @@ import numpy as np
 from onnx import ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto, helper
 
 from reducelower.files.external import DataFolder, external_tensors
-from reducelower.model.calls import called_function, functions_of
 from reducelower.model.document import Document
+from reducelower.model.functions import called_function, find_call_defect, functions_of, inline
 from reducelower.model.graph import all_nodes
-from reducelower.model.inlining import inline
 from reducelower.model.schemas import opset_of
-from reducelower.model.validate import find_call_defect
 from reducelower.numerics.measure import Array
 from reducelower.verification.running.weights import is_held, with_weights, without_weights
 

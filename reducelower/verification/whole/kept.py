@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from reducelower.model.graph import nodes_needed, read_by
-from reducelower.model.inference.protected import infer_shapes
+from reducelower.model.protected import infer_shapes
 from reducelower.numerics.tolerance import APART
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.sites import Regions
