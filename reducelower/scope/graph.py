@@ -60,8 +60,8 @@ class GraphScope(Graph):
         """
         own, graph_at = ground.resolver.graph(key), ground.resolver.graph
         around = graph_at(key[:-2]) if key else None  # it may have been replaced by that of the run since
-        defaults = own.has_open_defaults
-        super().__init__(own.holder, around, own.node, own.imports, graph_at, key, has_open_defaults=defaults)
+        super().__init__(own.holder, around, own.node, own.imports, graph_at, key)
+        self.has_open_defaults = own.has_open_defaults
         ground.resolver.put(self)
         self.ground = ground
         self.opset = opset

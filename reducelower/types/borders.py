@@ -44,6 +44,9 @@ def across(question: Question, value: Value, ask: Callable[[Graph, Question, str
     sources = _sources_outside(value.home, value.name) if call is None else _sources_inside(call, value.place)
     if not sources or (sources[0].axes is None and question in ("rank", "shape")):
         return None
+    if question == "contents":  # what a Loop or Scan carries changes
+        is_sure = call is not None and call.op_type == "If" and len(sources) == 1
+        return ask(sources[0].graph, question, sources[0].name) if is_sure else None
     answers = [ask(each.graph, question, each.name) for each in sources]
     if question == "shape":
         return None if None in answers else _sizes_across(value.home, sources[0], answers, ask)

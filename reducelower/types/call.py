@@ -12,7 +12,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.schemas import plain_domain
 from reducelower.model.value_info import StatedType
-from reducelower.types.graphs import Graph
+from reducelower.types.graphs import Constant, Graph
 from reducelower.types.known import Elements, Known, Question, elements_of
 from reducelower.types.sizes import Size
 
@@ -57,7 +57,7 @@ class Value:
         self.call = call
         self.place = place
         self.is_at_border = home.node is not None if call is None else call.inside is None
-        self.answers: dict[Question, Any] = {}
+        self.answers: dict[Question, Any] = held.answers if isinstance(held, Constant) else {}
         self._stated: StatedType | None = None
 
     @property

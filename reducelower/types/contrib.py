@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from reducelower.arguments import LARGEST_RANK
 from reducelower.model.schemas import parse_element_type, schema
 from reducelower.types.call import Call
 from reducelower.types.known import Shape
 from reducelower.types.shapes import ALIKE, RANKS, SHAPES
 
-__all__ = ["CONTRIB", "UNLISTED", "Output", "listed", "rank_rule", "shape_rule"]
+__all__ = ["CONTRIB", "UNLISTED", "Output", "listed", "rank_of_output", "shape_rule"]
 
 
 class Output(NamedTuple):
@@ -112,12 +113,12 @@ def shape_rule(call: Call, place: int) -> Callable[[Call], Shape] | None:
     return SHAPES.get(call.op_type) if not call.domain and (place == 0 or call.op_type in ALIKE) else None
 
 
-def rank_rule(call: Call, place: int) -> Callable[[Call], int] | None:
-    """The function that computes the rank of an output; None if no table has one."""
-    op_type, domain = call.op_type, call.domain
-    if domain or op_type in UNLISTED:
-        is_imported = not domain or call.graph.version(domain) is not None
-        output = listed(op_type, domain, place, call.graph.opset) if is_imported else None
-        if domain or output is not None:
-            return None if output is None else output.rank
-    return RANKS.get(op_type) if place == 0 or op_type in ALIKE else None
+def rank_of_output(call: Call, place: int) -> int | None:
+    """The rank of an output, if its operator has a rule; None if it is unknown."""
+    rule = RANKS.get(call.op_type) if not call.domain and (place == 0 or call.op_type in ALIKE) else None
+    if call.domain or call.op_type in UNLISTED:
+        is_imported = not call.domain or call.graph.version(call.domain) is not None
+        output = listed(call.op_type, call.domain, place, call.graph.opset) if is_imported else None
+        rule = output.rank if output is not None else rule
+    rank = call.by(rule)
+    return rank if rank is not None and 0 <= rank <= LARGEST_RANK else None

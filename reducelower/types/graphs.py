@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import count, repeat
 from math import prod
 from operator import attrgetter
+from typing import Any
 
 from onnx import GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, ValueInfoProto
 
@@ -17,7 +18,7 @@ from reducelower.model.graph import may_hold_graphs, read_by, read_outside_nodes
 from reducelower.model.numbers import Array, value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS, plain_domain, type_string
 from reducelower.model.value_info import StatedType, stated_type
-from reducelower.types.known import COUNTING, LONGEST
+from reducelower.types.known import COUNTING, LONGEST, Question
 
 __all__ = ["Constant", "Graph", "GraphKey"]
 
@@ -26,15 +27,22 @@ GraphKey = tuple[int, ...]
 
 
 class Constant:
-    """The facts about a constant of a graph, by question. Its value is read only when a question needs it."""
+    """The facts about a constant of a graph, by question. Its value is read only when a question needs it.
+
+    Attributes:
+        answers: the answers that need no value.
+    """
 
     container = None
 
     def __init__(self, graph: Graph, tensor: TensorProto, name: str) -> None:
         """Take the graph, and the tensor with its name there."""
-        self.element_type = tensor.data_type or None
-        self.shape = tuple(tensor.dims)
-        self.rank = len(self.shape)
+        self.element_type, self.shape = tensor.data_type or None, tuple(tensor.dims)
+        self.answers: dict[Question, Any] = {
+            "element_type": self.element_type,
+            "rank": len(self.shape),
+            "shape": self.shape,
+        }
         self._graph = graph
         self._name = name
 
@@ -83,8 +91,6 @@ class Graph:
         imports: Sequence[OperatorSetIdProto] = (),
         graph_at: Callable[[GraphKey], Graph] | None = None,
         key: GraphKey = (),
-        *,
-        has_open_defaults: bool = False,
     ) -> None:
         """Take a graph, and for an inner graph the enclosing graph and the node that holds it."""
         self.holder = holder
@@ -93,7 +99,7 @@ class Graph:
         self.imports = imports
         self.graph_at = graph_at
         self.key = key
-        self.has_open_defaults = has_open_defaults
+        self.has_open_defaults = False
         self.adopted: dict[str, TensorProto] = {}
         self.place: Hashable = object() if graph_at is None else key
 

@@ -33,11 +33,9 @@ class Inference(Resolver):
     def graph(self, key: GraphKey) -> Graph:
         """The graph at a key."""
         if key not in self._graphs:
-            model = self._model
-            main = Graph(
-                model.graph, None, None, model.opset_import, self.graph, has_open_defaults=self._has_open_defaults
-            )
-            self._graphs[key] = self._inner(key) if key else main
+            main = self._model.graph, None, None, self._model.opset_import, self.graph
+            self._graphs[key] = self._inner(key) if key else Graph(*main)
+            self._graphs[key].has_open_defaults = not key and self._has_open_defaults
         return self._graphs[key]
 
     def _inner(self, key: GraphKey) -> Graph:

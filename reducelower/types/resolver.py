@@ -18,13 +18,12 @@ import numpy as np
 from onnx import TypeProto, helper
 from onnx.numpy_helper import from_array
 
-from reducelower.arguments import LARGEST_RANK
 from reducelower.model.numbers import Array
 from reducelower.types.arithmetic import is_symbolic
 from reducelower.types.borders import across
 from reducelower.types.call import Call, Value
 from reducelower.types.contents import evaluated, has_rule, tensor
-from reducelower.types.contrib import rank_rule, shape_rule
+from reducelower.types.contrib import rank_of_output, shape_rule
 from reducelower.types.element_types import element_type_by_readers, element_type_of_output
 from reducelower.types.graphs import Constant, Graph
 from reducelower.types.known import COUNTING, LONGEST, Known, Question, Shape, elements_of
@@ -44,11 +43,7 @@ _OF_SIZES = ("Shape", "Size")
 
 
 class _FirstError(Exception):
-    """Another question has to be answered first."""
-
-    def __init__(self, question: Question, value: Value) -> None:
-        super().__init__()
-        self.wanted = question, value
+    """Another question has to be answered first: its arguments are that question and the value."""
 
 
 class Resolver:
@@ -70,7 +65,9 @@ class Resolver:
         """The answer to a question about a value of a graph or of an enclosing one."""
         value = self._values.get((graph.place, name)) or self._found(graph, name)
         answer = value.answers.get(question, _OPEN)
-        return self._answer(question, value) if answer is _OPEN else answer
+        if answer is not _OPEN:
+            return answer
+        return self._work_out(question, value) if self._depth else self._answer(question, value)
 
     def known(self, name: str, graph: Graph) -> Known:
         """The sizes of a value, and its contents if they may be sizes."""
@@ -85,10 +82,10 @@ class Resolver:
             container = self.ask(graph, "container", name)
             return TypeProto.FromString(container) if container else None
         shape = self.ask(graph, "shape", name)
-        if shape is None:
-            return helper.make_tensor_type_proto(element_type, None) if may_lack_rank else None
-        sizes = [size if isinstance(size, int) else self.atoms.name(size) or None for size in shape]
-        return helper.make_tensor_type_proto(element_type, sizes)
+        if shape is None and not may_lack_rank:
+            return None
+        sizes = [size if isinstance(size, int) else self.atoms.name(size) or None for size in shape or ()]
+        return helper.make_tensor_type_proto(element_type, None if shape is None else sizes)
 
     def clear(self) -> None:
         """Forget all answers."""
@@ -122,22 +119,20 @@ class Resolver:
             self._values[home.place, output] = Value(home, output, None, call, place)
 
     def about(self, value: Value, question: Question) -> Any:
-        """The answer to a question about a value that was found already."""
+        """The answer to a question that another one about the same value needs."""
         answer = value.answers.get(question, _OPEN)
-        return self._answer(question, value) if answer is _OPEN else answer
+        return self._work_out(question, value) if answer is _OPEN else answer
 
     def _answer(self, question: Question, value: Value) -> Any:
-        """Answer a question for the first time; an explicit stack serves graphs deeper than Python recurses."""
-        if self._depth:
-            return self._work_out(question, value)
-        waiting, answer = [(question, value)], None
+        """Answer a question that no other one needs; an explicit stack serves graphs deeper than Python recurses."""
+        answer, waiting = None, [(question, value)]
         while waiting:
             question, value = waiting[-1]
             try:
                 answer = self._work_out(question, value)
             except _FirstError as first:
-                if first.wanted not in waiting:
-                    waiting.append(first.wanted)
+                if first.args not in waiting:
+                    waiting.append((first.args[0], first.args[1]))
                     continue
                 answer = value.answers[question] = None  # it is in a cycle
             waiting.pop()
@@ -183,7 +178,9 @@ class Resolver:
 
     def _rank(self, value: Value) -> int | None:
         if "shape" not in value.answers:
-            rank: int | None = across("rank", value, self.ask) if value.is_at_border else _rank_of_output(value)
+            rank: int | None = across("rank", value, self.ask) if value.is_at_border else None
+            if rank is None and value.call is not None:
+                rank = rank_of_output(value.call, value.place)
             if rank is not None:
                 return rank
         shape = self.about(value, "shape")
@@ -199,7 +196,7 @@ class Resolver:
             shape = call.by(shape_rule(call, value.place))
             if shape is None:
                 shape = self._inferred(call, value.place).shape
-            if shape is None and (rank := _rank_of_output(value)) is not None:
+            if shape is None and (rank := rank_of_output(call, value.place)) is not None:
                 shape = (None,) * rank
         stated = value.stated.sizes if shape is None or None in shape else None
         if stated is None:
@@ -214,8 +211,8 @@ class Resolver:
         if value.stated.element_type not in (0, *COUNTING):
             return None
         call = value.call
-        contents: Array | None = None
-        if call is not None and not call.domain:
+        contents: Array | None = across("contents", value, self.ask) if value.is_at_border else None
+        if contents is None and call is not None and not call.domain:
             contents = self._computed("contents", call, value.place)
         is_small = contents is not None and contents.size <= LONGEST and contents.dtype.kind in "biO"
         return contents if is_small else None
@@ -291,13 +288,6 @@ _RULES: Mapping[Question, Callable[[Resolver, Value], Any]] = {
     "contents": Resolver._contents,
     "constant": Resolver._constant,
 }
-
-
-def _rank_of_output(value: Value) -> int | None:
-    """The rank of an output by the tables of ranks."""
-    call = value.call
-    rank = None if call is None else call.by(rank_rule(call, value.place))
-    return rank if rank is not None and 0 <= rank <= LARGEST_RANK else None
 
 
 def _sizes(call: Call) -> Array:

@@ -199,3 +199,15 @@ def test_what_depends_on_a_size_that_has_a_name_is_unknown(node: str) -> None:
     )
     inference = Inference(given)
     assert inference.known("y", inference.graph(())).numbers is None
+
+
+def test_what_a_scan_carries_is_not_what_it_begins_with() -> None:
+    given = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] t, int64[1] last)
+        <int64[1] start = {0}, int64[1] one = {1}> {
+            last, t = Scan <num_scan_inputs = 1, body = body (int64[1] s, float e) => (int64[1] n, float f) {
+                n = Add (s, one)  f = Neg (e) }> (start, x) }"""
+    )
+    inference = Inference(given)
+    assert inference.ask(inference.graph(()), "constant", "last") is None
+    assert inference.ask(inference.graph((0, 0)), "constant", "s") is None
