@@ -17,7 +17,6 @@ __all__ = [
     "function_path",
     "graphs",
     "inner_path",
-    "kind_may_hold_graphs",
     "may_hold_graphs",
     "node_label",
     "nodes_needed",
@@ -51,11 +50,6 @@ def subgraphs(node: NodeProto) -> Iterator[tuple[int, str, GraphProto]]:
 def may_hold_graphs(node: NodeProto) -> bool:
     """Whether a node may have subgraphs; any node outside the default domain may."""
     return node.op_type in HOLDING_GRAPHS or node.domain not in DEFAULT_DOMAINS
-
-
-def kind_may_hold_graphs(op_type: str, domain: str) -> bool:
-    """Whether nodes of an operator may have subgraphs."""
-    return op_type in HOLDING_GRAPHS or domain not in DEFAULT_DOMAINS
 
 
 def walk(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:

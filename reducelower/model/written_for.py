@@ -12,7 +12,7 @@ from typing import Any
 
 from onnx import NodeProto, defs
 
-from reducelower.model.schemas import deprecated_from_start, first_version, schema_in_force, versions
+from reducelower.model.schemas import deprecated_from_start, first_version, schema, schema_in_force, versions
 
 __all__ = ["has_form", "may_be_of_another_opset", "written_for"]
 
@@ -28,14 +28,9 @@ def written_for(node: NodeProto, opset: int) -> int | None:
     fitting = [
         version if version > opset else min(x for x in all_versions if x > version) - 1
         for version in all_versions
-        if version != own.since_version and _has_form_of(node, version)
+        if version != own.since_version and (form := schema(node.op_type, version)) and has_form(node, form)
     ]
     return min(fitting, key=lambda version: (abs(version - opset), version), default=None)
-
-
-def _has_form_of(node: NodeProto, version: int) -> bool:
-    operator = schema_in_force(node.op_type, version, "")
-    return operator is not None and not operator.deprecated and has_form(node, operator)
 
 
 def has_form(node: NodeProto, operator: defs.OpSchema) -> bool:

@@ -136,11 +136,6 @@ def infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:
 def _states_all(graph: GraphProto) -> bool:
     """Whether a graph has no subgraphs and states the types of all node outputs; sizes may be names."""
     types = {value.name: stated_type(value.type) for value in (*graph.value_info, *graph.output)}
-    for node in graph.node:
-        if may_hold_graphs(node):
-            return False
-        for name in filter(None, node.output):
-            stated = types.get(name, NOTHING_STATED)
-            if not stated.element_type or stated.sizes is None or None in stated.sizes:
-                return False
-    return True
+    made = [types.get(name, NOTHING_STATED) for node in graph.node for name in node.output if name]
+    open_types = [each for each in made if not each.element_type or each.sizes is None or None in each.sizes]
+    return not open_types and not any(map(may_hold_graphs, graph.node))
