@@ -19,7 +19,7 @@ from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo import NOTHING, Memo, Outcome, ReadNode, put_in_own_names
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.quantized_pairs import may_be_expanded, with_quantized
-from reducelower.legalization.sharing import EqualTables, share
+from reducelower.legalization.sharing import share
 from reducelower.legalization.tidying import tidied
 from reducelower.model.document import Document
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
@@ -36,10 +36,6 @@ __all__ = ["GraphPass"]
 _Settled: TypeAlias = "tuple[list[NodeProto] | None, str]"
 _Settle: TypeAlias = Callable[[NodeProto, NodeScope], _Settled]
 """Legalizes one node; returns what replaces it, or None if it stays, perhaps edited, and a label for the report."""
-
-_HAS_ROTARY_EMBEDDING = 23
-"""The oldest opset version with RotaryEmbedding."""
-
 
 class GraphPass:
     """One run over one model.
@@ -86,9 +82,8 @@ class GraphPass:
         nodes = self.source.columns.main_nodes
         self._walk(GraphScope(self.ground, self.model.graph, source_opset, nodes=nodes))
         remove_unused(self.edits)
-        for edit in self.edits:
-            if edit.shareable:
-                share(edit)
+        if any([share(edit) for edit in self.edits if edit.shareable]):
+            remove_unused(self.edits)
         for edit in self.edits:
             self.refusals += edit.left
 
@@ -118,8 +113,6 @@ class GraphPass:
         originals: Iterable[bytes] = map(nodes.serialized, positions)
         if "DequantizeLinear" in treated and may_be_expanded(table, self.goal):
             originals = (with_quantized(data, scope) for data in originals)
-        if "RotaryEmbedding" in treated and self.goal < _HAS_ROTARY_EMBEDDING:
-            originals, edit.drops_operands = map(EqualTables(scope).read_first, originals), True
         for index, read in self._memo.repeat(edit, zip(positions, originals, strict=True)):
             node = read.in_blanks()
             holds_graphs = next(subgraphs(node), None) is not None

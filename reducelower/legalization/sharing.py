@@ -9,28 +9,35 @@ from onnx import NodeProto
 
 from reducelower.legalization.tidying import is_repeatable, kind_of, rename_read
 from reducelower.model.nodelist import nodes_of
-from reducelower.model.schemas import DEFAULT_DOMAINS
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterable, Mapping
 
     from reducelower.legalization.edits import Edit
     from reducelower.scope.graph import GraphScope
 
-__all__ = ["EqualTables", "share"]
+__all__ = ["share"]
 
 
-def share(edit: Edit) -> None:
-    """Let later rewrites of a graph read what earlier ones compute, in place of computing it again."""
+def share(edit: Edit) -> bool:
+    """Let later rewrites of a graph read what earlier ones compute, in place of computing it again.
+
+    Rewrites also read the first of equal values of the source: PyTorch's exporter computes the tables of each
+    RotaryEmbedding again. Returns whether the others may be unused now.
+    """
+    # A node that was removed as unused has no replacement.
+    kept_indices = [index for index in sorted(edit.shareable) if edit.replaced.get(index)]
+    originals = {index: edit.scope.node_list[index] for index in kept_indices}
+    equal = _equal(edit.scope, (name for node in originals.values() for name in node.input[1:]))
+    readers = Counter(equal.get(name, name) for node in originals.values() for name in set(node.input))
     first_of_kind: dict[Hashable, NodeProto] = {}
-    originals = {index: edit.scope.node_list[index] for index in sorted(edit.shareable)}
-    readers = Counter(name for node in originals.values() for name in set(node.input))
     for index, original in originals.items():
         outputs = set(original.output)
-        unshared = {name for name in original.input if readers[name] == 1}  # no other rewrite reads them
-        renamed: dict[str, str] = {}
+        # No other rewrite reads them.
+        unshared = {name for name in original.input if readers[equal.get(name, name)] == 1}
+        renamed = dict(equal)
         kept = []
-        for node in nodes_of(edit.replaced.get(index, ())):
+        for node in nodes_of(edit.replaced[index]):
             rename_read(node, renamed)
             if not unshared.isdisjoint(node.input):
                 unshared.update(node.output)
@@ -44,32 +51,19 @@ def share(edit: Edit) -> None:
             edit.replaced[index] = kept
             stated = edit.types.get(index, {})
             edit.types[index] = {name: value_type for name, value_type in stated.items() if name not in renamed}
+    edit.drops_operands |= bool(equal)
+    return bool(equal)
 
 
-class EqualTables:
-    """The tables that the RotaryEmbeddings of a graph read, by what computes them.
-
-    PyTorch's exporter computes the same Cos and Sin again for each such node. If all nodes read the first tables, what
-    a rule writes for these serves all nodes, and the other tables become unused.
-    """
-
-    def __init__(self, graph: GraphScope) -> None:
-        self._graph = graph
-        self._first: dict[Hashable, str] = {}
-
-    def read_first(self, data: bytes) -> bytes:
-        """The serialized node; a RotaryEmbedding reads equal tables of earlier nodes in place of its own."""
-        if b"RotaryEmbedding" not in data:
-            return data
-        node = NodeProto.FromString(data)
-        if node.op_type != "RotaryEmbedding" or node.domain not in DEFAULT_DOMAINS:
-            return data
-        graph = self._graph
-        for place, name in enumerate(node.input):
-            producer = graph.producer(name) if place in (1, 2) and graph.home(name) is graph else None
-            if producer is None or len(producer.output) != 1 or not is_repeatable(producer):
-                continue
-            first = self._first.setdefault(kind_of(producer), name)
-            if first != name:
-                node.input[place] = first
-        return node.SerializeToString()
+def _equal(graph: GraphScope, names: Iterable[str]) -> Mapping[str, str]:
+    """Values of a graph that other values are equal to, since equal nodes compute both: the first by the others."""
+    first: dict[Hashable, str] = {}
+    equal: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        producer = graph.producer(name)
+        if producer is None or len(producer.output) != 1 or not is_repeatable(producer):
+            continue
+        same = first.setdefault(kind_of(producer), name)
+        if same != name:
+            equal[name] = same
+    return equal
