@@ -40,7 +40,6 @@ class Edit:
         regions: the positions of all nodes that a rewrite stands for, if it stands for several.
         types: serialized types of new values by name, to be stated.
         refused: why a node cannot be legalized.
-        shareable: the nodes whose rewrites may compute the same values as other rewrites.
         drops_operands: whether a node may no longer read something.
         outcomes: positions and nodes as read, with their outcomes, in order.
     """
@@ -51,7 +50,6 @@ class Edit:
     regions: dict[int, tuple[int, ...]] = field(default_factory=dict)
     types: dict[int, Mapping[str, bytes]] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
-    shareable: set[int] = field(default_factory=set)
     drops_operands: bool = False
     outcomes: list[tuple[int, ReadNode | None, Outcome]] = field(default_factory=list)
 
@@ -61,12 +59,10 @@ class Edit:
         self.refused.setdefault(index, Refusal(self.scope.path, name, op_type, reason, hint))
 
     def note(self, index: int, read: ReadNode | None, outcome: Outcome) -> None:
-        """Note the outcome for a node, and add its label to earlier labels of the node."""
+        """Note the outcome for a node."""
         self.outcomes.append((index, read, outcome))
         if outcome.label:
-            before = self.sites.get(index)
-            label = outcome.label if before is None else f"{before[1]}; {outcome.label}"
-            self.sites[index] = outcome.op_type, label
+            self.sites[index] = outcome.op_type, outcome.label
 
     @property
     def left(self) -> Sequence[Refusal]:

@@ -82,7 +82,10 @@ class GraphPass:
         nodes = self.source.columns.main_nodes
         self._walk(GraphScope(self.ground, self.model.graph, source_opset, nodes=nodes))
         remove_unused(self.edits)
-        if any([share(edit) for edit in self.edits if edit.shareable]):
+        has_shared = False
+        for edit in self.edits:
+            has_shared |= share(edit)
+        if has_shared:
             remove_unused(self.edits)
         for edit in self.edits:
             self.refusals += edit.left

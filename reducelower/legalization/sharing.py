@@ -26,8 +26,10 @@ def share(edit: Edit) -> bool:
     RotaryEmbedding again. Returns whether the others may be unused now.
     """
     # A node that was removed as unused has no replacement.
-    kept_indices = [index for index in sorted(edit.shareable) if edit.replaced.get(index)]
-    originals = {index: edit.scope.node_list[index] for index in kept_indices}
+    shareable = (index for index, _, outcome in edit.outcomes if outcome.may_share and edit.replaced.get(index))
+    originals = {index: edit.scope.node_list[index] for index in shareable}
+    if not originals:
+        return False
     equal = _equal(edit.scope, (name for node in originals.values() for name in node.input[1:]))
     readers = Counter(equal.get(name, name) for node in originals.values() for name in set(node.input))
     first_of_kind: dict[Hashable, NodeProto] = {}

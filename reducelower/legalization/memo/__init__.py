@@ -130,7 +130,7 @@ class Memo:
         self.doubts: list[str] = []
         self._remembers = remembers
         self._memory = memory
-        self._writings: dict[GraphScope, dict[Outcome, Writing]] = {}
+        self._writings: dict[tuple[Edit, Outcome], Writing] = {}
 
     def _known(self, graph: GraphScope) -> dict[Key, _Tree]:
         """What is known of nodes of graphs of an opset version to which constants are added in one way."""
@@ -142,15 +142,13 @@ class Memo:
         The nodes must not have been edited since their bytes were taken. The caller may `learn` a yielded node before
         it asks for the next one.
         """
-        known, writings = self._known(edit.scope), self._writings.setdefault(edit.scope, {})
+        known = self._known(edit.scope)
         for index, data in nodes:
             read = read_node(data)
             tree = known.get(read.key)
             outcome = _follow(tree, edit.scope, read.names) if isinstance(tree, Branch) else tree
             if outcome is None:
                 yield index, read
-            elif outcome in writings:
-                writings[outcome].put(edit, index, read)
             elif outcome is not NOTHING:
                 self.put(outcome, edit, index, read)
 
@@ -164,15 +162,13 @@ class Memo:
 
     def put(self, outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:
         """Apply an outcome to a node."""
-        writings = self._writings.setdefault(edit.scope, {})
-        writing = writings.get(outcome)
-        if writing is not None:
-            writing.put(edit, index, read)
-        elif outcome.refusal is not None:
+        if outcome.refusal is not None:
             put_refusal(outcome, edit, index, read)
         elif outcome is not NOTHING:
-            writings[outcome] = Writing(outcome, edit.scope, read, self.doubts)
-            writings[outcome].put(edit, index, read)
+            writing = self._writings.get((edit, outcome))
+            if writing is None:
+                writing = self._writings[edit, outcome] = Writing(outcome, edit, read, self.doubts)
+            writing.put(index, read)
 
 
 def _follow(branch: Branch, graph: GraphScope, names: Sequence[bytes]) -> Outcome | None:

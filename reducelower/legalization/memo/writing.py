@@ -49,13 +49,14 @@ def _add_constant(added: Added, graph: GraphScope, real: Mapping[str, str]) -> s
 class Writing:
     """Writes one outcome in one graph."""
 
-    def __init__(self, outcome: Outcome, graph: GraphScope, read: ReadNode, doubts: list[str]) -> None:
-        """Add the constants that the nodes read to the graph.
+    def __init__(self, outcome: Outcome, edit: Edit, read: ReadNode, doubts: list[str]) -> None:
+        """Add the constants that the nodes read to the graph of an edit.
 
         `read` is the first node that gets the outcome. If inference objects, its operator is added to `doubts`.
         """
         self.outcome = outcome
-        self._graph = graph
+        self._edit = edit
+        self._graph = graph = edit.scope
         self._doubts = doubts
         self._names = graph.ground.names
         # A constant may be named after an operand; the first node that reads it decides.
@@ -67,14 +68,16 @@ class Writing:
         inputs = {*read.key[1][: read.key[0]]} - {-1}
         self._drops = outcome.nodes is not None and not outcome.reads >= {*blanks(len(inputs))}
         self._makes_values = bool(outcome.new_values)
-        if outcome.nodes and self._inferred(read) is None:
+        # An edited node of the same operator is as valid as before.
+        is_new = not (outcome.in_place and outcome.nodes and outcome.nodes[0].op_type == outcome.op_type)
+        if outcome.nodes and is_new and self._inferred(read) is None:
             # Some faults show only with the types of inputs, and subgraphs read outer values.
             holds_graphs = any(True for node in outcome.nodes for _ in subgraphs(node))
             doubts += [outcome.op_type] if holds_graphs else []
 
-    def put(self, edit: Edit, index: int, read: ReadNode) -> None:
+    def put(self, index: int, read: ReadNode) -> None:
         """Apply the outcome to a node."""
-        outcome, graph = self.outcome, self._graph
+        outcome, edit, graph = self.outcome, self._edit, self._graph
         names = self._real_names(read) if self._makes_names else {}
         if outcome.nodes is not None and outcome.in_place:
             graph.node_list.overwrite(index, *self._written(read, names))
@@ -82,8 +85,6 @@ class Writing:
             edit.replaced[index] = as_graph(self._written(read, names))
         edit.drops_operands |= self._drops
         edit.note(index, read, outcome)
-        if outcome.may_share:
-            edit.shareable.add(index)
         types = (self._inferred(read) or {}) if self._makes_values else {}
         stated = {names[name]: types[name] for name in outcome.new_values if name in types}
         if graph.ground.opset < CASTS_BY_NUMBER:
