@@ -37,6 +37,7 @@ _Settled: TypeAlias = "tuple[list[NodeProto] | None, str]"
 _Settle: TypeAlias = Callable[[NodeProto, NodeScope], _Settled]
 """Legalizes one node; returns what replaces it, or None if it stays, perhaps edited, and a label for the report."""
 
+
 class GraphPass:
     """One run over one model.
 
