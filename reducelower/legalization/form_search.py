@@ -6,7 +6,7 @@ forms are chains of steps. A `Trial` says where in such a chain the search is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from onnx import NodeProto
@@ -19,7 +19,7 @@ from reducelower.runtimes.runtime import Runtime
 from reducelower.runtimes.search import Misfit, misfit, remedies_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from reducelower.rulebook.rules import Rules
     from reducelower.scope.body import AnyScope
@@ -30,26 +30,19 @@ _STEPS = 3
 """The longest chain of equivalent forms to try."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Trial:
     """Where in a chain of forms the search is.
 
     Attributes:
         steps: how many more steps the chain may have.
-        excused: sentences about what the runtime still gets wrong, if that is accepted; None if it is not.
-        overflows: whether the search might have succeeded if overflow were accepted.
+        excuses: whether it is accepted that the runtime still gets something wrong, of which a sentence says what.
         replaces_elsewhere: whether the node to replace does run, but not on the intended hardware.
     """
 
     steps: int
-    excused: dict[str, None] | None = None
-    overflows: bool = False
+    excuses: bool = False
     replaces_elsewhere: bool = False
-
-    def within_form(self, steps: int, problem: Misfit) -> Trial:
-        """The search within a form of a node; what it excuses counts only if the form is taken."""
-        excused = None if self.excused is None else dict(self.excused)
-        return Trial(steps, excused, replaces_elsewhere=self.replaces_elsewhere or problem.is_elsewhere)
 
 
 _Apply: TypeAlias = "Callable[[Remedy, NodeProto, AnyScope, Trial], list[NodeProto] | None]"
@@ -98,16 +91,10 @@ class Search:
             return None, ""
         if within is not None:
             return self._replaced(node, scope, problem, within)
-        trial = Trial(_STEPS)
         try:
-            return self._replaced(node, scope, problem, trial)
+            return self._replaced(node, scope, problem, Trial(_STEPS))
         except RefusedError:
-            if not trial.overflows:
-                raise
-        trial = Trial(_STEPS, excused={})
-        outcome = self._replaced(node, scope, problem, trial)
-        scope.node_scope.unmended.update(trial.excused or {})
-        return outcome
+            return self._replaced(node, scope, problem, Trial(_STEPS, excuses=True))
 
     def _replaced(
         self, node: NodeProto, scope: AnyScope, problem: Misfit, trial: Trial
@@ -122,9 +109,8 @@ class Search:
         form = self._form(data, scope, problem, trial, reasons)
         # A form that runs only on other hardware is no better than such a node, but better than one that is wrong.
         may_stay = problem.is_excusable and not (trial.replaces_elsewhere and problem.is_elsewhere)
-        trial.overflows |= form is None and may_stay
-        if form is None and may_stay and trial.excused is not None:
-            trial.excused.update((f"on {self.runtime}: {says}", None) for says in problem.excuses(node.op_type))
+        if form is None and may_stay and trial.excuses:
+            self._excuse(scope, problem.excuses(node.op_type))
             rest = problem.without_excusable()
             if not rest.facts and rest.unknown is None:
                 return None, ""
@@ -142,20 +128,21 @@ class Search:
         for steps in range(trial.steps):
             copy = NodeProto.FromString(node)
             for remedy in remedies_for(copy, scope, problem, self.rules):
-                if remedy.caveat and trial.excused is None:
-                    trial.overflows = True
+                if remedy.caveat and not trial.excuses:
                     continue
-                inner, mark = trial.within_form(steps, problem), scope.node_scope.mark()
+                inner = replace(trial, steps=steps, replaces_elsewhere=trial.replaces_elsewhere or problem.is_elsewhere)
+                mark = scope.node_scope.mark()
                 try:
                     nodes = self.apply(remedy, NodeProto.FromString(node), scope, inner)
                 except RefusedError as refused:
                     scope.node_scope.roll_back(mark)
                     reasons.append(f"{remedy.name}: {refused.reason}")
-                    nodes = None
+                    continue
                 if nodes is not None:
-                    if trial.excused is not None:
-                        caveat = {f"on {self.runtime}: {remedy.caveat}": None} if remedy.caveat else {}
-                        trial.excused.update({**(inner.excused or {}), **caveat})
+                    self._excuse(scope, [remedy.caveat] if remedy.caveat else [])
                     return nodes, remedy.name
-                trial.overflows |= inner.overflows
         return None
+
+    def _excuse(self, scope: AnyScope, sentences: Iterable[str]) -> None:
+        """Note what the runtime still gets wrong; it is undone with the form if that is not taken."""
+        scope.node_scope.unmended.update((f"on {self.runtime}: {says}", None) for says in sentences)
