@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from reducelower.model.graph import may_hold_graphs
+from reducelower.model.graph import may_hold_graphs, node_label
 from reducelower.model.rewrites import Applied, Entry
 from reducelower.numerics.measure import Array, identical
 from reducelower.plan import Site
@@ -81,7 +81,7 @@ class Claim:
         if at is None:
             return Site(level.path, name, "Identity", "", 0, 0, 0)
         node = level.left.holder.node[at]
-        return Site(level.path, node.name or f"{node.op_type}#{at}", node.op_type, "", at, 0, 1)
+        return Site(level.path, node_label(node, at), node.op_type, "", at, 0, 1)
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from reducelower.model.graph import nodes_needed, read_by
+from reducelower.model.graph import node_label, nodes_needed, read_by
 from reducelower.model.protected import infer_shapes
 from reducelower.numerics.tolerance import APART
 from reducelower.verification.checking.checker import Checker
@@ -67,7 +67,7 @@ def note_first(comparison: Comparison, keep: Path | None) -> None:
         if name is None:
             return
         node = level.left.holder.node[positions[name]]
-        named = node.name or f"{node.op_type}#{positions[name]}"
+        named = node_label(node, positions[name])
         comparison.account.first = Departure(named, node.op_type, positions[name], name, wrong[name])
         if keep is not None:
             pair = name, paired[name]
