@@ -108,7 +108,9 @@ class _Run:
             return
         question = Question(self._sides, case, at, (before, after))
         status, reason = judge(question)
-        if status == "equal" or not self._is_beyond_tolerance(question):
+        if status == "departs" and self._are_empty(case):
+            self._tally.notes.setdefault(f"Of values without elements: {reason}.")
+        elif status == "equal" or not self._is_beyond_tolerance(question):
             self._tally.note(status, reason, case)
             self._tally.measured(question.found, str(question.tolerance))
             if status == "loses range" and not case.is_special:
@@ -215,11 +217,15 @@ class _Run:
             error.unsupported or self._sides.runtimes[0] != self._sides.runtimes[1]
         ):  # another runtime may be stricter about what it is fed
             tally.refused.append(error.reason)
-        elif not self._sets.limits.takes_any and any(np.size(value) == 0 for value in case.feeds.values()):
+        elif self._are_empty(case):
             tally.notes.setdefault(f"Of values without elements, the replacement fails: {error.reason}.")
         else:
             tally.cases += 1
             tally.note("different", f"the replacement fails where the source runs: {error.reason}", case)
+
+    def _are_empty(self, case: Case) -> bool:
+        """Whether inputs have no elements, and not every operator here gives something for such inputs by its page."""
+        return not self._sets.limits.takes_any and any(np.size(value) == 0 for value in case.feeds.values())
 
 
 def _scaled(value: Any, factor: float) -> Any:
