@@ -7,15 +7,17 @@ not fit. None of this affects the numbers.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
+from typing import Any
 
 from onnx import IR_VERSION, GraphProto, ModelProto, NodeProto, helper
 
 from reducelower.given import AnyModel, take
 from reducelower.legalization.run import run
 from reducelower.legalization.versions import ir_version_of_opset, needed_ir_version, release_initializers
-from reducelower.legalization.whole.stated_types import Repaired, correct_stated, listed
+from reducelower.legalization.whole.stated_types import correct_stated, listed
 from reducelower.model.document import Document
 from reducelower.model.functions import find_call_defect
 from reducelower.model.graph import graphs, read_from_outside, subgraphs, walk
@@ -26,6 +28,20 @@ from reducelower.model.written_for import written_for
 from reducelower.options import Settings, Target
 
 __all__ = ["Repaired", "repair"]
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """A repaired model.
+
+    Attributes:
+        model: the model, in the form of the one given.
+        done: one sentence per repair; empty if nothing had to be done.
+    """
+
+    model: Any
+    done: tuple[str, ...]
+
 
 _LONG = "ai.onnx"
 """The other spelling of the default domain."""

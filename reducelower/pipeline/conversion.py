@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from reducelower.api import legalized, planned
 from reducelower.errors import ConversionError
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
+from reducelower.legalization.repair import repair
 from reducelower.legalization.whole import Changed
 from reducelower.legalization.whole.features import fitted, inlined
 from reducelower.model.document import Document
@@ -96,8 +97,6 @@ def _prepared(source: LoadedModel, settings: Settings) -> tuple[LoadedModel, tup
     """The model after repair, inlining and fitting, if requested, and notes about these."""
     notes: tuple[str, ...] = ()
     if settings.repair:
-        from reducelower.legalization.repair import repair
-
         source, notes = repaired(source, repair(source.model))
     inlining = inlined(source.document) if settings.inline else Changed(source.document)
     fitting = fitted(inlining.document, settings.target.runtime, settings)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from onnx import ModelProto, NodeProto, checker
 from onnx.shape_inference import InferenceError
 
 from reducelower.files import LoadedModel
-from reducelower.legalization.whole.dead_branches import without_dead_branches
+from reducelower.legalization.repair import Repaired, repair
+from reducelower.legalization.whole.dead_branches import replace_dead_branches
+from reducelower.legalization.whole.stated_types import drop_stale
 from reducelower.model.document import Document
 from reducelower.model.functions import find_call_defect
 from reducelower.model.graph import graphs
@@ -30,9 +31,6 @@ from reducelower.model.skeleton import skeleton
 from reducelower.model.text import did_you_mean
 from reducelower.model.written_for import written_for
 from reducelower.pipeline.stand_ins import Ignores, checkable
-
-if TYPE_CHECKING:
-    from reducelower.legalization.repair import Repaired
 
 __all__ = ["cures", "repaired", "sound", "what_is_wrong", "what_is_wrong_with_source", "what_would_help"]
 
@@ -143,12 +141,11 @@ def cures(source: LoadedModel) -> Iterator[tuple[LoadedModel, tuple[str, ...]]]:
     yield source, ()
     if find_call_defect(source.model):
         return  # inference would recurse without end, or take forever
-    if (pruned := without_dead_branches(source.model)) is not None:
+    pruned, mended = source.document.copy(), source.document.copy()
+    if replace_dead_branches(pruned):
         yield replace(source, document=Document(pruned)), (_NEVER_TAKEN,)
-    from reducelower.legalization.whole.stated_types import drop_stale
-
-    if (mended := drop_stale(source.model)).done:
-        yield repaired(source, mended)
+    if done := tuple(drop_stale(mended)):
+        yield repaired(source, Repaired(mended, done))
 
 
 def sound(source: LoadedModel) -> tuple[LoadedModel, tuple[str, ...], str]:
@@ -170,8 +167,6 @@ def repaired(source: LoadedModel, mended: Repaired) -> tuple[LoadedModel, tuple[
 
 def what_would_help(source: LoadedModel) -> str:
     """A sentence about what --repair would do to an invalid model; empty if that would not make it valid."""
-    from reducelower.legalization.repair import repair
-
     mended = repair(source.model)
     if not mended.done or what_is_wrong_with_source(Document(mended.model), external=source.is_partial):
         return ""

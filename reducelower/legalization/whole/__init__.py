@@ -1,6 +1,6 @@
-"""Changes to a whole model, for what no rewrite of a single node solves; each returns a changed copy and what was done.
+"""Changes to a whole model, for what no rewrite of a single node solves.
 
-`attempts` lists the changes that are tried when something is refused, in their order.
+`attempts` lists those that are tried if something is refused. `features` has those that the user or a runtime asks for.
 """
 
 from __future__ import annotations
@@ -31,12 +31,10 @@ class Changed:
         document: a changed copy; the given model if nothing had to be done.
         done: what was done and why, in sentences.
         refusals: why more cannot be done.
-        inner: the values that changed or were removed; nodes that compute or read them are no sites.
-        has_to_help: whether to undo the change if something is still refused after it.
+        inner: the values that have another type now; nodes that compute or read them are no sites.
     """
 
     document: Document
     done: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     inner: frozenset[str] = frozenset()
-    has_to_help: bool = False

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 from onnx import ModelProto
 
-from reducelower.model.graph import subgraphs
+from reducelower.legalization.whole import Attempt, Changed
+from reducelower.model.document import Document
+from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, subgraphs
+from reducelower.options import Settings
 from reducelower.types import Inference
 
-__all__ = ["without_dead_branches"]
+__all__ = ["replace_dead_branches", "without_dead_branches"]
 
 _BRANCHES = {"else_branch", "then_branch"}
 
 
-def without_dead_branches(model: ModelProto) -> ModelProto | None:
-    """A copy with the other branch in place of each branch that is never taken; None if there is no such branch.
+def without_dead_branches(tried: Attempt, settings: Settings) -> Changed | None:
+    """The model without them if something is refused, or if the shapes of branches have to agree at the target."""
+    source, _, plan = tried
+    agree = (plan.target.opset or plan.source_opset) < UNLIKE_BRANCHES_SINCE <= plan.source_opset
+    if "If" not in source.columns.operators or not (agree or plan.refusals):
+        return None
+    made = source.copy()
+    return Changed(Document(made)) if replace_dead_branches(made) else None
+
+
+def replace_dead_branches(model: ModelProto) -> bool:
+    """Put the other branch in the place of each branch that is never taken; return whether there was one.
 
     The model need not be valid.
     """
-    copy = deepcopy(model)
-    inference, edited = Inference(model), Inference(copy)
+    inference = Inference(model)
+    never_taken = [
+        (node, never)
+        for key in reversed(inference.keys)  # inner graphs first
+        for node in inference.graph(key).holder.node
+        if (never := inference.never_taken(key, node))
+    ]
+    inference.clear()  # it is in a circle with its graphs, which would wait for the garbage collector
     has_replaced = False
-    for key in reversed(inference.keys):  # inner graphs first
-        for node, own in zip(inference.graph(key).holder.node, edited.graph(key).holder.node, strict=True):
-            branches = {name: graph for _, name, graph in subgraphs(own)}
-            never_taken = inference.never_taken(key, node) if branches.keys() == _BRANCHES else ""
-            if never_taken:
-                (taken,) = branches.keys() - {never_taken}
-                branches[never_taken].CopyFrom(branches[taken])
-                has_replaced = True
-    for each in (inference, edited):  # in a circle with their graphs, which would wait for the garbage collector
-        each.clear()
-    return copy if has_replaced else None
+    for node, never in never_taken:
+        branches = {name: graph for _, name, graph in subgraphs(node)}
+        if branches.keys() == _BRANCHES:
+            (taken,) = branches.keys() - {never}
+            branches[never].CopyFrom(branches[taken])
+            has_replaced = True
+    return has_replaced

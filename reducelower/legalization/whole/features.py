@@ -8,7 +8,6 @@ outputs stay, so nothing can be done about an output that is itself an input.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from copy import deepcopy
 from dataclasses import replace
 from math import prod
 from typing import NamedTuple
@@ -19,7 +18,7 @@ from reducelower.errors import Refusal
 from reducelower.files.external import all_tensors
 from reducelower.legalization.whole import Changed
 from reducelower.legalization.whole.sequences import replace_by_tensors
-from reducelower.legalization.whole.set_sizes import refuse_unknown, with_sizes
+from reducelower.legalization.whole.set_sizes import with_sizes
 from reducelower.model.constants import dense
 from reducelower.model.document import Document
 from reducelower.model.functions import functions_of, inline
@@ -59,22 +58,14 @@ def fitted(document: Document, runtime: Runtime | None, settings: Settings) -> C
 
     The given one is not changed.
     """
-    done: tuple[str, ...] = ()
-    if settings.set_sizes:
-        if refusal := refuse_unknown(document.message, settings.set_sizes):
-            return Changed(document, refusals=(refusal,))
-        document = with_sizes(document, settings.set_sizes, settings)
-        done = (f"Sizes were set: {', '.join(f'{name}={size}' for name, size in settings.set_sizes.items())}.",)
-    changed = _without_features(document, runtime)
-    return replace(changed, done=(*done, *changed.done))
-
-
-def _without_features(document: Document, runtime: Runtime | None) -> Changed:
-    if runtime is None or not any(fact.model for fact in runtime.facts):
-        return Changed(document)
-    opset = opset_of(document.message)
+    sized = with_sizes(document, settings.set_sizes, settings) if settings.set_sizes else Changed(document)
+    if sized.refusals or runtime is None:
+        return sized
+    opset = opset_of(sized.document.message)
     facts = [fact for fact in runtime.facts if fact.opsets is None or opset in fact.opsets]
-    return _without(document, [(name, f"on {runtime}", fact.sentence) for fact in facts for name in sorted(fact.model)])
+    unwanted = [(name, f"on {runtime}", fact.sentence) for fact in facts for name in sorted(fact.model)]
+    without = _without(sized.document, unwanted)
+    return replace(without, done=(*sized.done, *without.done))
 
 
 def inlined(document: Document) -> Changed:
@@ -90,7 +81,7 @@ def _without(document: Document, unwanted: Iterable[tuple[str, str, str]]) -> Ch
         feature = _FEATURES[name] if name in _FEATURES else _operator(name)
         if not (before := feature.find(document.message)):
             continue
-        made = deepcopy(document.message)
+        made = document.copy()
         feature.mend(made)
         if left := feature.find(made):
             more = f" and {len(left) - 1} more" if len(left) > 1 else ""

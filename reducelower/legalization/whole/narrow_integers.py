@@ -11,7 +11,6 @@ Source: the page of DequantizeLinear (21, 25).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from copy import deepcopy
 
 from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, helper
 from onnx.numpy_helper import from_array, to_array
@@ -42,42 +41,30 @@ _CONVERTING = frozenset({"Cast", "CastLike", "QuantizeLinear"})
 
 
 def without_narrow_integers(tried: Attempt, settings: Settings) -> Changed | None:
-    """A copy of the model in which all stored integers that are too narrow for the opset version are widened.
+    """The model with all stored integers that are too narrow for the opset version widened, if something is refused.
 
     None if there are none, or if some of them cannot be widened.
     """
-    model, opset = tried.source.message, tried.plan.target.opset or 0
-    folder = None if settings.base_dir is None else DataFolder.of(settings.base_dir)
+    opset = tried.plan.target.opset or 0
     absent = {narrow: wide for narrow, (since, wide) in _NARROW.items() if opset < since}
-    tensors = [tensor for _, graph in graphs(model) for tensor in _tensors(graph) if tensor.data_type in absent]
-    if not tensors:
+    if not tried.plan.refusals or absent.keys().isdisjoint(tried.source.columns.element_types):
         return None
-    if folder is None and any(tensor.data_location == TensorProto.EXTERNAL for tensor in tensors):
+    made = tried.source.copy()
+    folder = None if settings.base_dir is None else DataFolder.of(settings.base_dir)
+    tensors = [tensor for _, graph in graphs(made) for tensor in _tensors(graph) if tensor.data_type in absent]
+    is_at_hand = folder is not None or all(tensor.data_location != TensorProto.EXTERNAL for tensor in tensors)
+    types = _types(made)
+    if not tensors or not is_at_hand or not _are_all_inside(made, absent, types):
         return None
-    types = _types(model)
-    if not _are_all_inside(model, absent, types):
-        return None
-    made = deepcopy(model)
-    inner = _widen_all(made, absent, types, folder)
+    for tensor in tensors:
+        _widen(tensor, absent[tensor.data_type], folder)
+    for value in (value for _, graph in graphs(made) for value in (*graph.input, *graph.output, *graph.value_info)):
+        if value.type.tensor_type.elem_type in absent:
+            value.type.tensor_type.elem_type = absent[value.type.tensor_type.elem_type]
+    computed = (name for node in walk(made.graph.node) if node.op_type != "Constant" for name in node.output)
+    inner = frozenset(name for name in computed if types.get(name) in absent)
     sentence = f"integers of fewer than 8 bits, which opset {opset} does not have, are held in 8"
     return Changed(Document(made), (sentence,), inner=inner)
-
-
-def _widen_all(
-    model: ModelProto, absent: Mapping[int, int], types: Mapping[str, int], folder: DataFolder | None
-) -> frozenset[str]:
-    """Widen in place; return the names of computed values that were narrow."""
-    inner: set[str] = set()
-    for _, graph in graphs(model):
-        for tensor in _tensors(graph):
-            if tensor.data_type in absent:
-                _widen(tensor, absent[tensor.data_type], folder)
-        for value in (*graph.input, *graph.output, *graph.value_info):
-            if value.type.tensor_type.elem_type in absent:
-                value.type.tensor_type.elem_type = absent[value.type.tensor_type.elem_type]
-        computed = (name for node in graph.node if node.op_type != "Constant" for name in node.output)
-        inner.update(name for name in computed if types.get(name) in absent)
-    return frozenset(inner)
 
 
 def _tensors(graph: GraphProto) -> Iterator[TensorProto]:

@@ -16,6 +16,7 @@ from reducelower.errors import Refusal
 from reducelower.legalization.dead_code import remove_named, remove_unused
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.run import ground_of
+from reducelower.legalization.whole import Changed
 from reducelower.model.document import Document
 from reducelower.model.graph import graphs, read_by, read_outside_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
@@ -24,39 +25,29 @@ from reducelower.model.text import expression
 from reducelower.options import Settings
 from reducelower.scope.graph import GraphScope
 
-__all__ = ["refuse_unknown", "with_sizes"]
+__all__ = ["with_sizes"]
 
 _READS_SIZES = ("Shape", "Size")
 
 
-def refuse_unknown(model: ModelProto, sizes: Mapping[str, int]) -> Refusal | None:
-    """A refusal if a name is that of no size in the model."""
-    names = _names_of_sizes(model)
-    unknown = sorted(sizes.keys() - names)
-    if not unknown:
-        return None
-    hint = f"its sizes are called {', '.join(sorted(names))}" if names else "all its sizes are numbers, or have no name"
-    return Refusal("graph", "", "", f"no size of the model is called {unknown[0]!r}", hint)
-
-
-def _names_of_sizes(model: ModelProto) -> set[str]:
-    """The names of a model's sizes, and the names that these are calculated from."""
-    stated = {dim.dim_param for tensor in _types(model) for dim in tensor.tensor_type.shape.dim if dim.dim_param}
-    return stated.union(*map(_names, stated))
-
-
-def with_sizes(document: Document, sizes: Mapping[str, int], settings: Settings) -> Document:
-    """The model with these sizes in place of their names; the given one is not changed."""
-    made = deepcopy(document.message)
-    for tensor in _types(made):
-        for dim in tensor.tensor_type.shape.dim:
-            size = _size(dim.dim_param, sizes) if dim.dim_param else None
-            if size is not None:
-                dim.dim_value = size
+def with_sizes(document: Document, sizes: Mapping[str, int], settings: Settings) -> Changed:
+    """The model with these sizes in place of their names; refused if a name is that of no size in the model."""
+    made = document.copy()
+    stated = [dim for tensor in _types(made) for dim in tensor.tensor_type.shape.dim if dim.dim_param]
+    names = {dim.dim_param for dim in stated}.union(*(_names(dim.dim_param) for dim in stated))
+    if unknown := sorted(sizes.keys() - names):
+        known = f"its sizes are called {', '.join(sorted(names))}"
+        hint = known if names else "all its sizes are numbers, or have no name"
+        reason = f"no size of the model is called {unknown[0]!r}"
+        return Changed(document, refusals=(Refusal("graph", "", "", reason, hint),))
+    for dim in stated:
+        size = _size(dim.dim_param, sizes)
+        if size is not None:
+            dim.dim_value = size
     sized = Document(made)
     if made.ir_version >= DEFAULTS_SINCE:  # else every initializer has to be an input as well
         _fold(sized, settings)
-    return sized
+    return Changed(sized, (f"Sizes were set: {', '.join(f'{name}={size}' for name, size in sizes.items())}.",))
 
 
 def _types(model: ModelProto) -> Iterator[TypeProto]:

@@ -3,67 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto
 
-from reducelower.model.graph import all_nodes, graphs, subgraphs
+from reducelower.legalization.whole.stated_shapes import drop_shapes_in_loops
+from reducelower.lines import enumerated
+from reducelower.model.graph import graphs
 from reducelower.model.protected import objection
 from reducelower.model.skeleton import skeleton
 from reducelower.model.value_info import may_be_of_one_shape, sizes, stated_type, tensor_type, without_made_up_symbols
 from reducelower.types import infer
 
-__all__ = [
-    "Repaired",
-    "correct_stated",
-    "drop_shapes_in_loops",
-    "drop_stale",
-    "listed",
-]
+__all__ = ["correct_stated", "drop_stale", "listed"]
 
 _MOST_NAMES = 5
 
 
-@dataclass(frozen=True)
-class Repaired:
-    """A repaired model.
-
-    Attributes:
-        model: the model, in the form of the one given.
-        done: one sentence per repair; empty if nothing had to be done.
-    """
-
-    model: Any
-    done: tuple[str, ...]
-
-
-def drop_stale(model: ModelProto) -> Repaired:
-    """A model without stated types of inner values that contradict inference, and sentences that say what was done.
-
-    Runtimes do not read these types. If there are none, the model itself is returned, not a copy.
-    """
-    mended = deepcopy(model)
-    pairs = _inferred_afresh(mended)
-    done = (*_drop(pairs), *_correct(pairs[1:]))
-    return Repaired(mended if done else model, done)
-
-
-def drop_shapes_in_loops(model: ModelProto) -> Iterator[str]:
-    """Drop the shapes that bodies of Loop and Scan state for their inputs and outputs; the model is changed.
-
-    Exporters may state scalars there, whatever the values are, and inference of old opset versions does not notice.
-    """
-    dropped = False
-    for node in all_nodes(model):
-        inside = [graph for _, _, graph in subgraphs(node)] if node.op_type in ("Loop", "Scan") else []
-        own = 2 if node.op_type == "Loop" else 0  # onnxruntime needs the shapes of iteration count and condition
-        for value in (value for body in inside for value in (*body.input[own:], *body.output[own // 2 :])):
-            dropped |= value.type.tensor_type.HasField("shape")
-            value.type.tensor_type.ClearField("shape")
-    if dropped:
-        yield "dropped the shapes it states inside of loops, which are not what their nodes yield"
+def drop_stale(model: ModelProto) -> Iterator[str]:
+    """Drop stated types of inner values that contradict inference without them, which runtimes do not read."""
+    pairs = _inferred_afresh(model)
+    yield from _drop(pairs)
+    yield from _correct(pairs[1:])
 
 
 def correct_stated(model: ModelProto) -> Iterator[str]:
@@ -145,5 +106,4 @@ def _contradict(stated: TypeProto, inferred: TypeProto | None) -> bool:
 
 def listed(names: Sequence[str]) -> str:
     """Names in quotes, the first of many."""
-    shown = ", ".join(map(repr, names[:_MOST_NAMES]))
-    return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} others"
+    return enumerated([*map(repr, names)], _MOST_NAMES)

@@ -1,0 +1,61 @@
+"""Take back shapes that a model states and its nodes do not yield, where inference learns more at the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnx import ModelProto, TensorShapeProto
+
+from reducelower.legalization.checking import new_objection, objects_to_stated
+from reducelower.legalization.whole import Attempt, Changed
+from reducelower.model.document import Document
+from reducelower.model.graph import all_nodes, graphs, subgraphs
+from reducelower.model.value_info import clear_sizes_below_zero
+from reducelower.options import Settings
+
+__all__ = ["drop_shapes_in_loops", "without_shapes_in_loops", "without_sizes_below_zero"]
+
+_LOOPS = ("Loop", "Scan")
+_MINUS_ONE = TensorShapeProto.Dimension(dim_value=-1).SerializeToString()
+_TAKEN_OUT = "took the sizes of -1 that it states for unknown"
+
+
+def without_shapes_in_loops(tried: Attempt, settings: Settings) -> Changed | None:
+    """The model without the shapes stated in loops, if strict inference objects to the result and not to the source."""
+    source, made, plan = tried
+    if plan.refusals or plan.source_opset == plan.target.opset or source.columns.operators.isdisjoint(_LOOPS):
+        return None
+    if not new_objection(source, made):
+        return None
+    eased = source.copy()
+    done = tuple(drop_shapes_in_loops(eased))
+    return Changed(Document(eased), done) if done else None
+
+
+def drop_shapes_in_loops(model: ModelProto) -> Iterator[str]:
+    """Drop the shapes that bodies of Loop and Scan state for their inputs and outputs; the model is changed.
+
+    Exporters may state scalars there, whatever the values are, and inference of old opset versions does not notice.
+    """
+    dropped = False
+    for node in all_nodes(model):
+        inside = [graph for _, _, graph in subgraphs(node)] if node.op_type in _LOOPS else []
+        own = 2 if node.op_type == "Loop" else 0  # onnxruntime needs the shapes of iteration count and condition
+        for value in (value for body in inside for value in (*body.input[own:], *body.output[own // 2 :])):
+            dropped |= value.type.tensor_type.HasField("shape")
+            value.type.tensor_type.ClearField("shape")
+    if dropped:
+        yield "dropped the shapes it states inside of loops, which are not what their nodes yield"
+
+
+def without_sizes_below_zero(tried: Attempt, settings: Settings) -> Changed | None:
+    """The model without sizes of -1: exporters write it for an unknown size, which inference may know of a new node."""
+    source, made, plan = tried
+    if _MINUS_ONE not in source.columns.model or plan.changes_nothing:
+        return None
+    about_nodes = any(refusal.node for refusal in plan.refusals)  # else the model as a whole did not fit
+    if about_nodes or not (plan.refusals or objects_to_stated(made)):
+        return None
+    eased = source.copy()
+    stated = (value for _, graph in graphs(eased) for value in (*graph.output, *graph.value_info))
+    return Changed(Document(eased), (_TAKEN_OUT,)) if clear_sizes_below_zero(stated) else None
