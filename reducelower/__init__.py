@@ -15,10 +15,10 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from reducelower.api import check, convert_version, expand, legalize
     from reducelower.errors import ConversionError, Refusal, RuleError, SettingError, TargetError, UnreadableModelError
-    from reducelower.legalization.repair import Repaired, repair
     from reducelower.options import Options, Target
     from reducelower.plan import Plan, Site
     from reducelower.recompose import raise_reductions
+    from reducelower.repairs import Repaired, repair
     from reducelower.runtimes import Runtime, load_runtime
     from reducelower.verification import Verification, verify
 
@@ -51,7 +51,7 @@ _HOME = {
     **dict.fromkeys(("ConversionError", "Refusal", "RuleError", "SettingError", "TargetError"), "errors"),
     "UnreadableModelError": "errors",
     **dict.fromkeys(("Plan", "Site"), "plan"),
-    **dict.fromkeys(("Repaired", "repair"), "legalization.repair"),
+    **dict.fromkeys(("Repaired", "repair"), "repairs"),
     **dict.fromkeys(("Runtime", "load_runtime"), "runtimes"),
     **dict.fromkeys(("Verification", "verify"), "verification"),
     **dict.fromkeys(("Options", "Target"), "options"),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from reducelower.api import legalized, planned
 from reducelower.errors import ConversionError
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
-from reducelower.legalization.repair import repair
 from reducelower.legalization.whole import Changed
 from reducelower.legalization.whole.features import fitted, inlined
 from reducelower.model.document import Document
@@ -27,6 +26,7 @@ from reducelower.pipeline.diagnosis import (
 )
 from reducelower.pipeline.task import Task, refused
 from reducelower.plan import Plan
+from reducelower.repairs import repair
 
 if TYPE_CHECKING:
     from reducelower.verification import TestDataSet, Verification
