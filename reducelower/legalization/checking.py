@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from onnx import NodeProto, checker
-from onnx.shape_inference import InferenceError
 
 from reducelower.errors import Place, RefusedError, RuleError
 from reducelower.legalization.memo.outcome import IR_VERSION_OF_RULES, Outcome
 from reducelower.model.document import Document
 from reducelower.model.graph import subgraphs, walk
-from reducelower.model.protected import infer_shapes
 from reducelower.model.schemas import element_type_name, parse_element_type
-from reducelower.model.skeleton import skeleton
 from reducelower.scope.node import NodeScope
 
-__all__ = ["new_objection", "objects_to_stated", "refuse_invalid", "refuse_types_not_allowed"]
+__all__ = ["new_objection", "refuse_invalid", "refuse_types_not_allowed"]
 
 
 def refuse_invalid(outcome: Outcome, opset: int, own_rules: Sequence[Place] = ()) -> None:
@@ -62,20 +59,6 @@ def refuse_types_not_allowed(
                 f"its replacement computes in {name}, which the target does not allow",
                 f"allow {name}, or choose other rules with --rules",
             )
-
-
-def objects_to_stated(document: Document) -> bool:
-    """Whether strict inference objects to the shapes that a model states, which may have sizes below zero."""
-    message = document.message
-    bare = skeleton(message)
-    for field in ("output", "value_info"):
-        bare.graph.ClearField(field)
-        getattr(bare.graph, field).extend(getattr(message.graph, field))
-    try:
-        infer_shapes(bare, check_type=True, strict_mode=True)
-    except InferenceError:
-        return True
-    return False
 
 
 def new_objection(before: Document, after: Document) -> str:

@@ -28,7 +28,7 @@ from reducelower.model.document import Document
 from reducelower.model.functions import functions_refused
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
 from reducelower.model.rewrites import Step
-from reducelower.model.schemas import DEFAULT_DOMAINS, has_body, opset_of, schema
+from reducelower.model.schemas import has_body, schema
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
@@ -37,7 +37,7 @@ from reducelower.scope.ground import Ground
 from reducelower.scope.values import Values
 from reducelower.types import contradiction
 
-__all__ = ["fits_already", "ground_of", "refuse_declarations", "run"]
+__all__ = ["ground_of", "refuse_declarations", "run"]
 
 
 def run(
@@ -102,24 +102,6 @@ def run(
     ir_version = old_ir, model.ir_version
     carried = graph_pass.nodes - len(sites)
     return replace(plan, notes=tuple(notes), sites=tuple(sites), carried=carried, ir_version=ir_version, steps=steps)
-
-
-def fits_already(source: Document, target: Target, settings: Settings) -> bool:
-    """Whether no operator of a model, and of its functions, needs anything at the target.
-
-    Raises:
-        ValueError: the target is invalid.
-    """
-    opset = opset_of(source.message)
-    goal = with_opset(target, opset)
-    kinds = {
-        ("" if node.domain in DEFAULT_DOMAINS else node.domain, node.op_type) for node in all_nodes(source.message)
-    }
-    if goal.opset != opset or any(domain in goal.without_domains for domain, _ in kinds):
-        return False
-    table = NodeRewriter(goal, Rules(settings.rules, goal.without_types)).table(opset)
-    treatments = (table[op_type] for domain, op_type in kinds if domain in DEFAULT_DOMAINS)
-    return all(treatment.is_nothing for treatment in treatments)
 
 
 def _refuse_beforehand(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import operator
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-__all__ = ["counted", "did_you_mean", "expression", "one_line", "shape_text", "short", "shown", "xml_text"]
+__all__ = [
+    "OPERATIONS", "counted", "did_you_mean", "expression", "one_line", "shape_text", "short", "shown", "xml_text",
+]  # fmt: skip
 
 _LONGEST = 1000
 _READ = 10 * _LONGEST
@@ -26,6 +30,13 @@ def shown(text: str) -> str:
 
 
 _parsing = threading.RLock()  # reentrant, since garbage collection during a parse may parse as well
+
+
+OPERATIONS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}  # fmt: skip
+"""The operations that expressions of whole numbers may have."""
 
 
 def expression(text: str) -> ast.expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from itertools import count
 
@@ -77,17 +78,16 @@ def _order(nodes: Collection[NodeProto], not_computed: Collection[str] = ()) -> 
     reads = [sorted({makers[name] for name in read_from_outside(node) if name in makers}) for node in nodes]
     if all(index > maker for index, makers_read in enumerate(reads) for maker in makers_read):
         return None
-    readers: dict[int, list[int]] = {}
-    for index, makers_read in enumerate(reads):
-        for maker in makers_read:
-            readers.setdefault(maker, []).append(index)
-    missing = [*map(len, reads)]
-    ready = [index for index, count_missing in enumerate(missing) if not count_missing]  # sorted, so it is a heap
+    sorter = TopologicalSorter(dict(enumerate(reads)))
+    try:
+        sorter.prepare()
+    except CycleError:
+        return None
     order: list[int] = []
-    while ready:
-        order.append(heappop(ready))
-        for reader in readers.get(order[-1], ()):
-            missing[reader] -= 1
-            if not missing[reader]:
-                heappush(ready, reader)
-    return order if len(order) == len(reads) else None
+    ready: list[int] = []
+    while sorter.is_active():
+        for index in sorter.get_ready():
+            heappush(ready, index)
+        order.append(heappop(ready))  # the earliest of those that may stand next
+        sorter.done(order[-1])
+    return order

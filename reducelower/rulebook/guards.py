@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from onnx import TensorProto
 
 from reducelower.model.schemas import element_type_name
-from reducelower.model.text import expression
+from reducelower.model.text import OPERATIONS, expression
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import CLASSES
 from reducelower.rulebook.numbers import NUMBERS
@@ -34,14 +34,10 @@ _COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
     ast.GtE: operator.ge, ast.In: lambda one, other: one in other, ast.NotIn: lambda one, other: one not in other,
 }  # fmt: skip
-_COMBINED: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}  # fmt: skip
 
 _ALLOWED = (
     ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Compare, ast.Call, ast.Name, ast.Constant, ast.Tuple, ast.List,
-    ast.Subscript, ast.expr_context, ast.boolop, ast.Not, ast.USub, *_COMPARED, *_COMBINED,
+    ast.Subscript, ast.expr_context, ast.boolop, ast.Not, ast.USub, *_COMPARED, *OPERATIONS,
 )  # fmt: skip
 """What of Python's grammar a guard may use."""
 
@@ -125,7 +121,7 @@ def value_of(tree: Expression, asked: Asked) -> Any:
             return not value if isinstance(tree.op, ast.Not) else None if value is None else -value
         case ast.BinOp():
             one, other = value_of(tree.left, asked), value_of(tree.right, asked)
-            return None if one is None or other is None else _COMBINED[type(tree.op)](one, other)
+            return None if one is None or other is None else OPERATIONS[type(tree.op)](one, other)
         case ast.Compare():
             values = [value_of(each, asked) for each in (tree.left, *tree.comparators)]
             pairs = zip(values, values[1:], tree.ops, strict=False)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from reducelower.legalization.composed import in_terms_of_source
-from reducelower.legalization.run import fits_already, run
+from reducelower.legalization.run import run
 from reducelower.legalization.whole import Attempt, Changed
 from reducelower.legalization.whole.dead_branches import without_dead_branches
 from reducelower.legalization.whole.features import inlined
@@ -32,18 +32,23 @@ _CHANGES: Sequence[Callable[[Attempt, Settings], Changed | None]] = (
 def attempt(source: Document, target: Target, settings: Settings, *, report: bool) -> Attempt:
     """Legalize a copy of a model as it is, or else with the changes that may help; the plan's notes name all changes.
 
-    Local functions are inlined, unless the model fits already: what their nodes become depends on the calls. The plan
-    is in terms of the model without functions.
+    Local functions are inlined, since what their nodes become depends on the calls, unless no node has to be changed.
+    The plan is in terms of the model without functions.
 
     Raises:
         ValueError: the target is invalid.
     """
-    message = source.message
-    if not message.functions or functions_refused(message) or fits_already(source, target, settings):
+    if not source.message.functions or functions_refused(source.message):
         return _attempt(source, target, settings, report=report)
     without = inlined(source)
     tried = _attempt(without.document, target, settings, report=report)
-    plan = replace(tried.plan, notes=(*without.done, *tried.plan.notes))
+    plan = tried.plan
+    moves = plan.source_opset != plan.target.opset
+    if not (plan.refusals or moves) and tried.made.message.graph == without.document.message.graph:
+        with_functions = _attempt(source, target, settings, report=report)
+        if not with_functions.plan.refusals:  # they may be of a domain of which nothing may remain
+            return with_functions
+    plan = replace(plan, notes=(*without.done, *plan.notes))
     return tried._replace(plan=replace(plan, refusals=without.refusals) if without.refusals else plan)
 
 

@@ -10,12 +10,13 @@ Source: the page of DequantizeLinear (21, 25).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
-from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, helper
 from onnx.numpy_helper import from_array, to_array
 
 from reducelower.files import DataFolder
+from reducelower.files.external import all_tensors
 from reducelower.legalization.whole import Attempt, Changed
 from reducelower.model.document import Document
 from reducelower.model.graph import graphs, walk
@@ -51,7 +52,7 @@ def without_narrow_integers(tried: Attempt, settings: Settings) -> Changed | Non
         return None
     made = tried.source.copy()
     folder = None if settings.base_dir is None else DataFolder.of(settings.base_dir)
-    tensors = [tensor for _, graph in graphs(made) for tensor in _tensors(graph) if tensor.data_type in absent]
+    tensors = [tensor for tensor in all_tensors(made) if tensor.data_type in absent]
     is_at_hand = folder is not None or all(tensor.data_location != TensorProto.EXTERNAL for tensor in tensors)
     types = _types(made)
     if not tensors or not is_at_hand or not _are_all_inside(made, absent, types):
@@ -65,13 +66,6 @@ def without_narrow_integers(tried: Attempt, settings: Settings) -> Changed | Non
     inner = frozenset(name for name in computed if types.get(name) in absent)
     sentence = f"integers of fewer than 8 bits, which opset {opset} does not have, are held in 8"
     return Changed(Document(made), (sentence,), inner=inner)
-
-
-def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
-    yield from graph.initializer
-    for node in graph.node:
-        if node.op_type in ("Constant", "ConstantOfShape"):
-            yield from (attribute.t for attribute in node.attribute if attribute.type == AttributeProto.TENSOR)
 
 
 def _types(model: ModelProto) -> dict[str, int]:

@@ -8,11 +8,10 @@ Sources: the pages of SplitToSequence (11), SequenceAt (11), ConcatFromSequence 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
-from itertools import accumulate
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from onnx import ModelProto, NodeProto
@@ -39,20 +38,25 @@ _MAKERS = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class _Cut:
-    """A sequence of the parts of a tensor split along an axis, which the parts may keep.
-
-    The bounds are the starts of the parts and the end of the last; None if each part has size 1.
-    """
+class _Cut(NamedTuple):
+    """A sequence of the parts of a tensor split along an axis into parts of size 1, which may keep the axis."""
 
     data: str
     axis: int
-    bounds: tuple[int, ...] | None
     keeps_axis: bool
 
 
-_Sequence = tuple[str, ...] | _Cut
+class _Span(NamedTuple):
+    """A part of a tensor along an axis."""
+
+    data: str
+    axis: int
+    start: int
+    end: int
+
+
+_Sequence: TypeAlias = "tuple[str | _Span, ...] | _Cut"
+"""The contents of a sequence: tensors and parts of tensors, or as many parts as the tensor has."""
 
 
 def without_sequences(tried: Attempt, settings: Settings) -> Changed | None:
@@ -78,14 +82,15 @@ def replace_by_tensors(model: ModelProto) -> bool:
     for edit in edits:
         scope = edit.scope
         for place, node in enumerate(scope.holder.node):
-            if node.domain not in DEFAULT_DOMAINS or node.op_type not in _MAKERS | _READERS.keys():
+            write = _READERS.get(node.op_type)
+            if node.domain not in DEFAULT_DOMAINS or not (write or node.op_type in _MAKERS):
                 continue
             op = Writer(node, NodeScope(scope, None))
             read = known.get((scope.home(op.input(0)), op.input(0)))
-            if node.op_type in _MAKERS:
+            if write is None:
                 if (made := _made(op, read)) is not None:
                     known[scope, node.output[0]] = made
-            elif read is not None and _READERS[node.op_type](op, read) is not None:
+            elif read is not None and write(op, read) is not None:
                 edit.replaced[place] = op.nodes
                 edit.drops_operands = True
     remove_unused(edits)
@@ -98,36 +103,36 @@ def _made(op: Writer, read: _Sequence | None) -> _Sequence | None:
     """The sequence that a node makes, perhaps of the one that it reads; None if unknown."""
     match op.node.op_type:
         case "SplitToSequence":
-            return _cut(op)
+            return _split(op)
         case "SequenceConstruct":
             return tuple(op.node.input)
         case "SequenceEmpty":
             return ()
         case "Identity":
             return read
-    if not isinstance(read, tuple):
+    if read is None or isinstance(read, _Cut):
+        return None
+    inserts = op.node.op_type == "SequenceInsert"
+    place = _number(op, 2 if inserts else 1, len(read) if inserts else -1)
+    if place is None:
         return None
     parts = list(read)
-    if op.node.op_type == "SequenceInsert":
-        place = _number(op, 2, len(parts))
-        if place is not None:
-            parts.insert(place, op.input(1))
+    if inserts:
+        parts.insert(place, op.input(1))
     else:
-        place = _number(op, 1, -1)
-        if place is not None:
-            del parts[place]
-    return None if place is None else tuple(parts)
+        del parts[place]
+    return tuple(parts)
 
 
-def _cut(op: Writer) -> _Sequence | None:
+def _split(op: Writer) -> _Sequence | None:
     """The sequence that a SplitToSequence makes; None if the number of parts is unknown."""
-    axis = op.attribute("axis", 0)
+    data, axis = op.input(0), op.attribute("axis", 0)
     if not op.input(1):
-        return _Cut(op.input(0), axis, None, bool(op.attribute("keepdims", 1)))
+        return _Cut(data, axis, bool(op.attribute("keepdims", 1)))
     sizes = op.constant_input(1)
     if sizes is None or sizes.ndim != 1:
         return None
-    return _Cut(op.input(0), axis, (0, *accumulate(sizes.tolist())), True)
+    return tuple(_Span(data, axis, *bounds) for bounds in pairwise((0, *accumulate(sizes.tolist()))))
 
 
 def _number(op: Writer, index: int, default: int) -> int | None:
@@ -138,43 +143,43 @@ def _number(op: Writer, index: int, default: int) -> int | None:
     return None if value is None or value.size != 1 else int(value.reshape(-1)[0])
 
 
-# Consumers: each writes what replaces it, and returns None if that is not known
+# Consumers: each writes what replaces it; None if that is unknown
 
 
 def _at(op: Writer, read: _Sequence) -> list[NodeProto] | None:
-    place = _number(op, 1, 0)
-    if isinstance(read, tuple):
-        is_there = place is not None and -len(read) <= place < len(read)
-        return op.yields("Identity", read[place or 0]) if is_there else None
-    if read.bounds is None:
+    if isinstance(read, _Cut):
         index = op.add("Reshape", op.input(1), _integers(op, [1] if read.keeps_axis else []))
         return op.yields("Gather", read.data, index, axis=read.axis)
-    spans = [*zip(read.bounds, read.bounds[1:], strict=False)]
-    if place is None or not -len(spans) <= place < len(spans):
-        return None
-    bounds = [_integers(op, [bound]) for bound in (*spans[place], read.axis)]
-    return op.yields("Slice", read.data, *bounds)
+    place = _number(op, 1, 0)
+    is_there = place is not None and -len(read) <= place < len(read)
+    return op.yields_value(_part(op, read[place or 0])) if is_there else None
 
 
 def _length(op: Writer, read: _Sequence) -> list[NodeProto]:
-    if isinstance(read, _Cut) and read.bounds is None:
+    if isinstance(read, _Cut):
         return op.yields("Gather", op.add("Shape", read.data), _integers(op, read.axis), axis=0)
-    count = len(read) if isinstance(read, tuple) else len(read.bounds or ()) - 1
-    return op.yields("Constant", value=from_array(np.array(count, np.int64)))
+    return op.yields("Constant", value=from_array(np.array(len(read), np.int64)))
 
 
 def _joined(op: Writer, read: _Sequence) -> list[NodeProto] | None:
     axis, stacks = op.attribute("axis"), bool(op.attribute("new_axis", 0))
     if isinstance(read, _Cut):  # concatenated along the axis it was split on
         is_whole = axis == read.axis and stacks != read.keeps_axis
-        return op.yields("Identity", read.data) if is_whole else None
-    parts: Sequence[str] = read
+        return op.yields_value(read.data) if is_whole else None
+    parts = [_part(op, part) for part in read]
     if stacks and op.scope.opset >= 13:
         axes = _integers(op, [axis])
         parts = [op.add("Unsqueeze", part, axes) for part in parts]
     elif stacks:
         parts = [op.add("Unsqueeze", part, axes=[axis]) for part in parts]
     return op.yields("Concat", *parts, axis=axis) if parts else None
+
+
+def _part(op: Writer, part: str | _Span) -> str:
+    """The name of a part."""
+    if isinstance(part, str):
+        return part
+    return op.add("Slice", part.data, *(_integers(op, [bound]) for bound in (part.start, part.end, part.axis)))
 
 
 def _integers(op: Writer, value: Any) -> str:

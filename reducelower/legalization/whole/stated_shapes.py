@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from onnx import ModelProto, TensorShapeProto
 
-from reducelower.legalization.checking import new_objection, objects_to_stated
+from reducelower.legalization.checking import new_objection
 from reducelower.legalization.whole import Attempt, Changed
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, graphs, subgraphs
+from reducelower.model.protected import objection
+from reducelower.model.skeleton import without_weights
 from reducelower.model.value_info import clear_sizes_below_zero
 from reducelower.options import Settings
 
@@ -54,8 +56,15 @@ def without_sizes_below_zero(tried: Attempt, settings: Settings) -> Changed | No
     if _MINUS_ONE not in source.columns.model or plan.changes_nothing:
         return None
     about_nodes = any(refusal.node for refusal in plan.refusals)  # else the model as a whole did not fit
-    if about_nodes or not (plan.refusals or objects_to_stated(made)):
+    if about_nodes or not (plan.refusals or _objects_to_sizes(made)):
         return None
     eased = source.copy()
     stated = (value for _, graph in graphs(eased) for value in (*graph.output, *graph.value_info))
     return Changed(Document(eased), (_TAKEN_OUT,)) if clear_sizes_below_zero(stated) else None
+
+
+def _objects_to_sizes(document: Document) -> bool:
+    """Whether strict inference objects to a model with the sizes below zero that it states of what nodes compute."""
+    bare = without_weights(document.message)
+    clear_sizes_below_zero(bare.graph.input)
+    return bool(objection(bare))
