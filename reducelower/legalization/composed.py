@@ -26,12 +26,15 @@ def composed(first: Plan, second: Plan, source: ModelProto, between: ModelProto,
     """
     origins = Origins(source, between, first.sites)
     ends: dict[_Place, Sequence[int]] = {place: [at] for (_, at), place in Origins(between, end).kept.items()}
-    ends |= {(site.graph, site.index): _written(site) for site in second.sites if not site.raised_from}
-    merged = {(site.graph, place) for site in second.sites for place in site.raised_from}
+    ends |= {(site.graph, site.index): _places(site) for site in second.sites if not site.raised_from}
+    moved: dict[Site, list[int]] = {site: [] for site in first.sites}
+    for place, site in origins.written.items():
+        moved[site] += ends.get(place, ())
+    merged = {origins.written.get((site.graph, at)) for site in second.sites for at in site.raised_from}
     sites = [
-        _moved(site, [at for place in places for at in ends.get(place, ())])
-        for site in first.sites
-        if merged.isdisjoint(places := origins.written_by(site))
+        replace(site, first=min(places), count=max(places) - min(places) + 1) if places else site
+        for site, places in moved.items()
+        if site not in merged
     ]
     sites += filter(None, map(origins.site, second.sites))
     graphs = {path: number for number, path in enumerate(dict.fromkeys(site.graph for site in sites))}
@@ -65,6 +68,7 @@ class Origins:
 
     Attributes:
         kept: where each node stood that computes the same values by the same operator, by where it stands now.
+        written: the sites of the pass, by where the nodes that they wrote stand.
     """
 
     def __init__(
@@ -77,19 +81,14 @@ class Origins:
         self.kept = {place: kinds[kind] for kind, place, _ in after if kind in kinds}
         self._labels = {place: node_label(node, place[1]) for _, place, node in before}
         self._labelled = {(place[0], node_label(node, place[1])): place for _, place, node in after}
-        paths = {kind[0]: path for kind, (path, _), _ in after}
-        self._paths = {path: paths[kind[0]] for kind, (path, _), _ in before if kind[0] in paths}
-        self._written = {place: site for site in sites for place in self.written_by(site)}
-
-    def written_by(self, site: Site) -> Sequence[_Place]:
-        """The nodes that a site of the pass wrote."""
-        path = self._paths.get(site.graph)
-        return [] if path is None else [(path, at) for at in _written(site)]
+        made_paths = {kind[0]: path for kind, (path, _), _ in after}
+        paths = {path: made_paths[kind[0]] for kind, (path, _), _ in before if kind[0] in made_paths}
+        self.written = {(paths[site.graph], at): site for site in sites if site.graph in paths for at in _places(site)}
 
     def site(self, later: Site) -> Site | None:
         """A site of the made model as one of the source; None if it belongs to the site that wrote the node."""
         place = later.graph, later.index
-        origins = self._origins(place) if later.raised_from or place not in self._written else ()
+        origins = self._origins(place) if later.raised_from or place not in self.written else ()
         if not origins:
             return None
         raised = {index for at in later.raised_from for _, index in self._origins((later.graph, at))}
@@ -100,7 +99,7 @@ class Origins:
     def refusal(self, later: Refusal) -> Refusal:
         """A refusal of a node of the made model as one of the source node that it comes from."""
         place = self._labelled.get((later.graph, later.node), ("", 0))
-        if site := self._written.get(place):
+        if site := self.written.get(place):
             reason = f"it becomes {later.operator}, and {later.reason}"
             return replace(later, graph=site.graph, node=site.node, operator=site.op_type, reason=reason)
         origin = self.kept.get(place)
@@ -108,7 +107,7 @@ class Origins:
 
     def _origins(self, place: _Place) -> Sequence[_Place]:
         """The source nodes that a node comes from."""
-        site = self._written.get(place)
+        site = self.written.get(place)
         if site is not None:
             return [(site.graph, index) for index in site.raised_from or (site.index,)]
         return [self.kept[place]] if place in self.kept else []
@@ -129,11 +128,6 @@ def _nodes(model: ModelProto) -> Iterator[tuple[tuple[Hashable, ...], _Place, No
                 pending.append(((kind, attribute), inner_path(path, node, at, attribute), graph.node))
 
 
-def _written(site: Site) -> range:
+def _places(site: Site) -> range:
     """The positions of the nodes that a site wrote."""
     return range(site.first, site.first + site.count)
-
-
-def _moved(site: Site, places: Sequence[int]) -> Site:
-    """A site whose nodes stand in other places now."""
-    return replace(site, first=min(places), count=max(places) - min(places) + 1) if places else site

@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from onnx import ModelProto
-
 from reducelower.errors import Refusal
 from reducelower.legalization.quantized_pairs import QUANTIZED
-from reducelower.model.graph import node_label, subgraphs, walk
+from reducelower.model.graph import node_label, walk
 from reducelower.model.nodelist import Replacement, nodes_of
 from reducelower.model.rewrites import Applied, Entry
 from reducelower.model.text import counted
@@ -25,9 +23,8 @@ from reducelower.scope.graph import GraphScope
 if TYPE_CHECKING:
     from reducelower.legalization.memo.outcome import Outcome
     from reducelower.legalization.memo.reading import ReadNode
-    from reducelower.scope.ground import Ground
 
-__all__ = ["Edit", "applied", "notes_on_zeros", "opened", "splice"]
+__all__ = ["Edit", "applied", "notes_on_zeros", "splice"]
 
 
 @dataclass(eq=False)
@@ -94,16 +91,6 @@ class Edit:
                 sites.append(Site(scope.path, names[index], op_type, str(label), *place))
             shift += count - (index >= 0)
         return sites
-
-
-def opened(ground: Ground, model: ModelProto, opset: int) -> list[Edit]:
-    """An edit of the main graph and of each of its subgraphs, outer ones first."""
-    edits = [Edit(GraphScope(ground, model.graph, opset))]
-    for edit in edits:  # grows while it is iterated
-        for place, node in enumerate(edit.scope.edited.node):
-            if any(True for _ in subgraphs(node)):
-                edits += map(Edit, edit.scope.edited_inside(place))
-    return edits
 
 
 def splice(edits: Sequence[Edit], *, report: bool) -> list[Site]:

@@ -19,9 +19,10 @@ from onnx.numpy_helper import from_array
 
 from reducelower.adapters.builder import Writer
 from reducelower.legalization.dead_code import remove_unused
-from reducelower.legalization.edits import opened, splice
+from reducelower.legalization.edits import Edit, splice
 from reducelower.legalization.whole import Attempt, Changed
 from reducelower.model.document import Document
+from reducelower.model.graph import may_hold_graphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.options import Settings
 from reducelower.scope.graph import GraphScope
@@ -77,11 +78,13 @@ def replace_by_tensors(model: ModelProto) -> bool:
     """
     opset = opset_of(model)
     ground = Ground(Document(deepcopy(model)), opset)
-    edits = opened(ground, model, opset)
+    edits = [Edit(GraphScope(ground, model.graph, opset))]
     known: dict[tuple[GraphScope, str], _Sequence] = {}
-    for edit in edits:
+    for edit in edits:  # grows while it is iterated
         scope = edit.scope
         for place, node in enumerate(scope.holder.node):
+            if may_hold_graphs(node):
+                edits += map(Edit, scope.edited_inside(place))
             write = _READERS.get(node.op_type)
             if node.domain not in DEFAULT_DOMAINS or not (write or node.op_type in _MAKERS):
                 continue
