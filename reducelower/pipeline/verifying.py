@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
@@ -12,7 +12,6 @@ from reducelower.errors import SettingError
 from reducelower.files import LoadedModel
 from reducelower.model.document import Document
 from reducelower.model.skeleton import declare
-from reducelower.model.text import did_you_mean
 from reducelower.options import Settings
 from reducelower.plan import Plan
 
@@ -93,10 +92,8 @@ def read_data_sets(settings: Settings, model: ModelProto) -> tuple[TestDataSet, 
         UnreadableModelError: a file has no array, or a folder no test data.
         SettingError: the model lacks an input or symbolic dimension of a name, or a value does not fit its input.
     """
-    from reducelower.verification import TestDataSet, free_sizes, load_test_data
+    from reducelower.verification import TestDataSet, load_test_data
 
-    if settings.dims:
-        _check_names(settings.dims, free_sizes(model), "symbolic dimension")
     values = _read_inputs(settings, model)
     if not settings.test_data:
         return (_checked(TestDataSet("", values, ()), settings, model),)
@@ -113,9 +110,8 @@ def _checked(data: TestDataSet, settings: Settings, model: ModelProto) -> TestDa
 
     try:
         check_given(model, data.inputs, settings.dims)
-    except ValueError as error:
-        place = f"{data.name}: " if data.name else ""
-        raise SettingError(f"{place}{error}") from None
+    except SettingError as error:
+        raise SettingError(f"{data.name}: {error}" if data.name else str(error)) from None
     return data
 
 
@@ -123,26 +119,17 @@ def _read_inputs(settings: Settings, model: ModelProto) -> dict[str, Any]:
     """Read the arrays for a model's inputs; a ``.npz`` file, with arrays by name, has its own path as its name."""
     if not settings.inputs:
         return {}
-    from reducelower.verification import load_arrays, load_value
+    from reducelower.verification import check_given, load_arrays, load_value
 
     kinds = {value.name: value.type for value in model.graph.input}
-    names = list(kinds)
     arrays: dict[str, Any] = {}
     for name, path in settings.inputs.items():
         if name == path:
             arrays |= load_arrays(path)
         else:
-            _check_names([name], names, "input")
+            check_given(model, {name: None}, {})
             arrays[name] = load_value(path, kinds[name], name)
-    _check_names(arrays, names, "input")
     return arrays
-
-
-def _check_names(names_given: Iterable[str], names: list[str], kind: str) -> None:
-    for name in names_given:
-        if name not in names:
-            hint = did_you_mean(name, names) or f"; the model has {', '.join(map(repr, names)) or 'none'}"
-            raise SettingError(f"there is no {kind} {name!r}{hint}")
 
 
 def require_runtimes(settings: Settings) -> None:

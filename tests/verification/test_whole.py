@@ -57,7 +57,7 @@ def test_sides_that_need_different_runtimes_are_each_run_where_they_run() -> Non
 
 
 def test_an_unknown_input_or_runtime_name_is_a_value_error() -> None:
-    with pytest.raises(ValueError, match="no input called 'z'"):
+    with pytest.raises(ValueError, match="there is no input 'z'"):
         verify(model(SUM), model(SUM), inputs={"z": np.ones(1)})
     with pytest.raises(ValueError, match="no runtime is called 'abacus'"):
         verify(model(SUM), model(SUM), runtimes=("abacus",))
@@ -141,7 +141,7 @@ def test_the_callers_models_are_not_changed() -> None:
 
 def test_a_symbol_that_no_input_has_is_refused() -> None:
     given = model("g (float[batch, 3] x) => (float[batch, 3] y) { y = Relu (x) }", 18, 10)
-    with pytest.raises(ValueError, match="no symbolic dimension called 'bach'"):
+    with pytest.raises(ValueError, match="there is no symbolic dimension 'bach'"):
         verify(given, given, dims={"bach": 4})
     assert verify(given, given, dims={"batch": 4}).equivalent
     with pytest.raises(ValueError, match=r"shape \[2,3\] was given, but batch is 4 by --dim"):

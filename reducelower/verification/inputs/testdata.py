@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import ModelProto, TensorProto, TypeProto, numpy_helper
+from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, numpy_helper
 
-from reducelower.errors import UnreadableModelError
+from reducelower.errors import SettingError, UnreadableModelError
 from reducelower.files import read_model
 from reducelower.model.schemas import element_type_name
-from reducelower.model.text import did_you_mean, shape_text
+from reducelower.model.text import counted, did_you_mean, shape_text
 from reducelower.model.value_info import StatedType, stated_type
 from reducelower.numerics.measure import Array, element_type_of
 from reducelower.verification.inputs.declared import free_sizes, may_have
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def check_given(model: ModelProto, inputs: Mapping[str, Any], dims: Mapping[str, int]) -> None:
-    """Raise a ValueError if values do not fit their inputs.
+    """Raise a SettingError if values do not fit their inputs.
 
     Args:
         model: the model.
@@ -40,27 +40,25 @@ def check_given(model: ModelProto, inputs: Mapping[str, Any], dims: Mapping[str,
         dims: sizes of symbolic dimensions, by symbol.
 
     Raises:
-        ValueError: the model has no input or symbolic dimension of a name, or a value has another element type or
+        SettingError: the model has no input or symbolic dimension of a name, or a value has another element type or
             shape than its input declares.
     """
     declared = {value.name: value.type for value in model.graph.input}
-    for name in inputs:
-        if name not in declared:
-            raise ValueError(f"the model has no input called {name!r}{did_you_mean(name, list(declared))}")
-    free = free_sizes(model) if dims else []
-    for symbol in dims:
-        if symbol not in free:
-            raise ValueError(f"the model's inputs have no symbolic dimension called {symbol!r}")
+    sizes = free_sizes(model) if dims else []
+    for kind, given, known in (("input", inputs, list(declared)), ("symbolic dimension", dims, sizes)):
+        for name in given:
+            if name not in known:
+                hint = did_you_mean(name, known) or f"; the model has {', '.join(map(repr, known)) or 'none'}"
+                raise SettingError(f"there is no {kind} {name!r}{hint}")
     for name, value in inputs.items():
-        kind = declared[name]
-        if kind.HasField("tensor_type") and isinstance(value, np.ndarray):
-            _check(name, value, stated_type(kind), dims)
+        if declared[name].HasField("tensor_type") and isinstance(value, np.ndarray):
+            _check(name, value, stated_type(declared[name]), dims)
 
 
 def _check(name: str, value: Array, stated: StatedType, chosen_sizes: Mapping[str, int]) -> None:
     expected, actual = element_type_name(stated.element_type), element_type_of(value)
     if stated.element_type and expected != actual:
-        raise ValueError(f"input {name!r} takes {expected}, and {actual} was given; convert the array")
+        raise SettingError(f"input {name!r} takes {expected}, and {actual} was given; convert the array")
     declared = stated.sizes
     if declared is None:
         return
@@ -68,10 +66,10 @@ def _check(name: str, value: Array, stated: StatedType, chosen_sizes: Mapping[st
         f"input {name!r} has shape {shape_text(declared)}, and an array of shape {shape_text(value.shape)} was given"
     )
     if not may_have(declared, value.shape):
-        raise ValueError(mismatch)
+        raise SettingError(mismatch)
     for dim, size in zip(declared, value.shape, strict=True):
         if isinstance(dim, str) and chosen_sizes.get(dim, size) != size:
-            raise ValueError(f"{mismatch}, but {dim} is {chosen_sizes[dim]} by --dim")
+            raise SettingError(f"{mismatch}, but {dim} is {chosen_sizes[dim]} by --dim")
 
 
 @dataclass(frozen=True)
@@ -148,23 +146,21 @@ def load_test_data(
 
     Raises:
         UnreadableModelError: there is no data set, a file is not readable, there are more files than inputs or outputs,
-            or the numbers of the outputs have a gap.
+            or their numbers have a gap.
     """
     root = Path(folder)
-    proto = model if isinstance(model, ModelProto) else read_model(model).model
+    graph = (model if isinstance(model, ModelProto) else read_model(model).model).graph
     # Fully numeric sorting, because test_data_set_10 comes after test_data_set_9.
     sets = [root] if (root / "input_0.pb").exists() else sorted(root.glob("test_data_set_*"), key=_number)
     if not sets:
         raise UnreadableModelError(f"{root}: holds no test_data_set_0 folder and no input_0.pb")
-    defaults = {tensor.name for tensor in proto.graph.initializer}
-    inputs = [value for value in proto.graph.input if value.name not in defaults]
-    if any(_files(item, "input", len(proto.graph.input))[len(inputs) :] for item in sets):
-        inputs = list(proto.graph.input)  # the folder gives values for defaults too
+    defaults = {tensor.name for tensor in graph.initializer}
+    inputs = [value for value in graph.input if value.name not in defaults]
+    if any(len(list(item.glob("input_*.pb"))) > len(inputs) for item in sets):
+        inputs = list(graph.input)  # the folder gives values for defaults too
     return tuple(
         TestDataSet(
-            item.name,
-            {value.name: load_value(file, value.type) for value, file in _paired(item, "input", inputs)},
-            tuple(load_value(file, value.type) for value, file in _expected(item, list(proto.graph.output))),
+            item.name, dict(_values(item, "input", inputs)), tuple(dict(_values(item, "output", graph.output)).values())
         )
         for item in sets
     )
@@ -175,28 +171,16 @@ def _number(path: Path) -> tuple[int, str]:
     return (int(digits) if digits.isdigit() else -1, path.name)
 
 
-def _files(folder: Path, kind: str, limit: int) -> list[Path]:
+def _values(folder: Path, kind: str, declared: Sequence[ValueInfoProto]) -> Iterator[tuple[str, Any]]:
+    """The values of the first inputs or outputs by name: a file belongs to one by its number only."""
     files = sorted(folder.glob(f"{kind}_*.pb"), key=_number)
-    if len(files) > limit:
-        raise UnreadableModelError(f"{folder}: has {len(files)} {kind} files, the model has {limit} {kind}s")
-    return files
-
-
-def _expected(folder: Path, outputs: list[onnx.ValueInfoProto]) -> list[tuple[onnx.ValueInfoProto, Path]]:
-    """The outputs that have files: the first ones, since a file belongs to an output by its position only."""
-    files = [file for file in _files(folder, "output", len(outputs)) if _number(file)[0] >= 0]
-    numbers = [_number(file)[0] for file in files]
-    missing = next((at for at in range(len(files)) if at not in numbers), None)
-    if missing is not None:
+    if [file.name for file in files] != [f"{kind}_{at}.pb" for at in range(min(len(files), len(declared)))]:
+        found = ", ".join(file.name for file in files)
         raise UnreadableModelError(
-            f"{folder}: has {files[-1].name} but no output_{missing}.pb; only the last may be missing"
+            f"{folder}: holds {found}; those of the model's {counted(len(declared), kind)} are numbered from 0 "
+            "without a gap"
         )
-    return _paired(folder, "output", outputs)
-
-
-def _paired(folder: Path, kind: str, values: list[onnx.ValueInfoProto]) -> list[tuple[onnx.ValueInfoProto, Path]]:
-    files = _files(folder, kind, len(values))
-    return [(values[_number(file)[0]], file) for file in files if 0 <= _number(file)[0] < len(values)]
+    yield from ((value.name, load_value(file, value.type)) for value, file in zip(declared, files, strict=False))
 
 
 def load_value(path: str | os.PathLike[str], kind: TypeProto, name: str = "") -> Any:
