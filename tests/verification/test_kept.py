@@ -65,17 +65,6 @@ def test_of_one_model_in_two_runtimes_the_node_is_written(tmp_path: Path, wrong:
     np.testing.assert_array_equal(result, feeds["a"].max(axis=1, keepdims=True))
 
 
-def test_of_what_adds_up_over_many_nodes_all_of_them_are_written(tmp_path: Path, wrong: str) -> None:
-    layers = "  ".join(f"x{at + 1} = LeakyRelu <alpha = 1.01> (x{at})" for at in range(400))
-    chain = model(f"g (float[N] x0) => (float[N] x400) {{ {layers} }}", 13)
-    found = verify(chain, runtimes=[wrong], keep_failing=tmp_path)
-    assert found.kept == str(tmp_path)
-    assert found.first is not None
-    written, feeds, _ = given(tmp_path, "before.onnx")
-    assert operators(written) == ["LeakyRelu"] * (found.first.index + 1)
-    assert list(feeds) == ["x0"]
-
-
 def test_of_equal_models_nothing_is_written(tmp_path: Path) -> None:
     same = weighted(CHAIN, WEIGHT)
     assert verify(same, same, keep_failing=tmp_path / "folder").kept == ""
@@ -90,12 +79,3 @@ def test_an_output_that_one_side_has_no_use_for_is_left_out(tmp_path: Path) -> N
     assert (found.verdict, found.kept) == ("different", str(tmp_path))
     for name in ("before.onnx", "after.onnx"):
         given(tmp_path, name)
-
-
-def test_where_parts_are_given_sequences_all_before_them_is_written(tmp_path: Path) -> None:
-    text = "g (float[4, 4] x) => (float[M, K] y) {{ s = SplitToSequence (x)  y = ConcatFromSequence <axis = {}> (s) }}"
-    found = verify(model(text.format(0), 13), model(text.format(1), 13), keep_failing=tmp_path)
-    assert (found.verdict, found.kept) == ("different", str(tmp_path))
-    written, feeds, (result,) = given(tmp_path, "before.onnx")
-    assert operators(written) == ["SplitToSequence", "ConcatFromSequence"]
-    np.testing.assert_array_equal(result, feeds["x"])

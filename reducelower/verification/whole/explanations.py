@@ -7,15 +7,14 @@ rounding that the models amplify, since everything between the regions is the sa
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeGuard
 
 import numpy as np
 from onnx import ModelProto, NodeProto
 
-from reducelower.model.graph import inner_path, read_by, subgraphs, walk
-from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.model.text import counted
+from reducelower.model.graph import all_nodes, inner_path, subgraphs
 from reducelower.numerics.tolerance import EXACT, Tolerance
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.sites import Regions, nodes_of
@@ -34,31 +33,32 @@ from reducelower.verification.whole.runs import Run, run_result
 
 __all__ = ["explain"]
 
+_REDRAWN = 32  # runs until random numbers give another result: with one element, most draws give the same
+
 
 def explain(comparison: Comparison) -> None:
     """Accept the differences that are explained, and withdraw those that show nothing."""
-    for explanation in (_drawn, _range, _regions, _evaluator, _rounding, _time):
+    for explanation in (_drawn, _range, _regions, _doubts):
         if comparison.differing:
             explanation(comparison)
 
 
 def _drawn(comparison: Comparison) -> None:
-    """Withdraw outputs that depend on what random operators draw, which differs from run to run."""
-    names: set[str] = set()
-    kinds: set[str] = set()
-    for node in comparison.before.proto.graph.node:
-        drawing = {inner.op_type for inner in walk([node]) if _draws(inner)}
-        if drawing or (names and not names.isdisjoint(read_by(node))):
-            names.update(name for name in node.output if name)
-            kinds |= drawing
+    """Withdraw outputs for which the source gives other values when it is run on the same inputs again.
+
+    Two runtimes draw numbers of their own, whatever the seed.
+    """
+    kinds = {node.op_type for node in all_nodes(comparison.before.proto)} & RANDOM
+    run, names = comparison.left, comparison.output_names
+    drawn = set(names if kinds and not comparison.are_together else ())
+    for at in comparison.differing_cases() * _REDRAWN if kinds else ():
+        if all(item.name in drawn for item in comparison.differing):
+            break
+        again = run.session.run(run.given(at))[: len(names)]
+        compared = compare_outputs(names, run.results[at], again, runtime="")
+        drawn |= {item.name for item in compared if item.verdict == "different"}
     reason = f"the source gives different values each time it is run ({', '.join(sorted(kinds))})"
-    comparison.settle("not compared", reason, lambda item: item.name in names and item.shape_before == item.shape_after)
-
-
-def _draws(node: NodeProto) -> bool:
-    """Whether an operator draws random numbers; Dropout does so in training."""
-    is_random = node.op_type in RANDOM and node.domain in DEFAULT_DOMAINS
-    return is_random and (node.op_type != "Dropout" or any(node.input[2:]))
+    comparison.settle("not compared", reason, lambda item: item.name in drawn and item.shape_before == item.shape_after)
 
 
 def _range(comparison: Comparison) -> None:
@@ -114,22 +114,18 @@ def _side_with_evaluator(comparison: Comparison) -> None:
     """Accept the outputs for which the evaluator gives, for the source, what the runtime gives for the result."""
     if wrong_in_reference(comparison.before.proto):
         return
-    try:
+    with suppress(CannotRunError):
         evaluated = run_result(comparison.before, ("reference",), comparison.left, comparison.clock, [])
-    except CannotRunError:
-        return
-    names = comparison.output_names
-    sided = _far_apart(names, evaluated, comparison.left) - _far_apart(names, evaluated, comparison.right)
-    agreed = [item for item in comparison.differing if item.name in sided]
-    comparison.settle("departs", is_meant=lambda item: item.name in sided)
-    if agreed:
-        first = agreed[0]
-        likewise = f" ({counted(len(agreed) - 1, 'more output')} likewise)" if len(agreed) > 1 else ""
-        how = "in shape" if first.shape_before != first.shape_after else f"by up to {first.max_absolute:.3g}"
-        comparison.account.departs.append(
-            f"onnxruntime diverges from the specification on output {first.name!r} of the source {how}; "
-            f"onnx.reference agrees with the converted model{likewise}"
-        )
+        names = comparison.output_names
+        sided = _far_apart(names, evaluated, comparison.left) - _far_apart(names, evaluated, comparison.right)
+        for item in comparison.differing:
+            if item.name in sided:
+                how = "in shape" if item.shape_before != item.shape_after else f"by up to {item.max_absolute:.3g}"
+                comparison.account.departs.append(
+                    f"onnxruntime diverges from the specification on output {item.name!r} of the source {how}; "
+                    "onnx.reference agrees with the converted model"
+                )
+        comparison.settle("departs", is_meant=lambda item: item.name in sided)
 
 
 def _defaults(model: ModelProto) -> frozenset[object]:
@@ -202,28 +198,18 @@ def _holds(node: NodeProto, at: int, path: str, inner: Collection[str]) -> bool:
     return any(each == one or each.startswith(f"{one}/") for each in inner for one in paths)
 
 
-def _evaluator(comparison: Comparison) -> None:
-    """Withdraw differences that the reference evaluator may be wrong about."""
-    sides = [(comparison.left, comparison.before), (comparison.right, comparison.after)]
-    doubt = no_evidence((run.runtime, source.proto) for run, source in sides)
+def _doubts(comparison: Comparison) -> None:
+    """Withdraw differences that show nothing: rounding may explain them, the evaluator be wrong, or time was short."""
+    clock, regions, left, right = comparison.clock, comparison.regions, comparison.left, comparison.right
+    doubt = no_evidence([(left.runtime, comparison.before.proto), (right.runtime, comparison.after.proto)])
     if doubt:
         comparison.settle("not compared", doubt)
-
-
-def _rounding(comparison: Comparison) -> None:
-    """Withdraw differences that rounding may explain: in parts that were not run, or between two runtimes."""
-    reason = f"{comparison.left.runtime} and {comparison.right.runtime} may differ as much"
-    if comparison.are_together:
-        if not _are_open(comparison.regions):
-            return
+    if not comparison.are_together or _are_open(regions):
         reason = "rounding may explain as much, in parts that were not run"
-    far = _far_apart(comparison.output_names, comparison.left, comparison.right)
-    comparison.settle("not compared", reason, lambda item: item.name not in far)
-
-
-def _time(comparison: Comparison) -> None:
-    """Withdraw all differences if time ran out before it was clear what explains them."""
-    clock, regions = comparison.clock, comparison.regions
+        if not comparison.are_together:
+            reason = f"{left.runtime} and {right.runtime} may differ as much"
+        far = _far_apart(comparison.output_names, left, right)
+        comparison.settle("not compared", reason, lambda item: item.name not in far)
     # Without a plan, parts that were not reached may differ as well.
     is_cut_short = _are_open(regions) and bool(regions.unseen) and any(claim.site for claim in regions.alignment.claims)
     if clock.over or is_cut_short:

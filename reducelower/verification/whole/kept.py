@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from reducelower.model.graph import node_label, nodes_needed, read_by
+from reducelower.model.graph import node_label
 from reducelower.model.protected import infer_shapes
 from reducelower.numerics.tolerance import APART
 from reducelower.verification.checking.checker import Checker
@@ -21,15 +21,13 @@ from reducelower.verification.regions.cut import cut
 from reducelower.verification.regions.pairs import Pair, small_models
 from reducelower.verification.result import Departure
 from reducelower.verification.running.runtimes import runtime_named
-from reducelower.verification.running.source import CannotRunError, Source, with_outputs
+from reducelower.verification.running.source import CannotRunError, Source
 from reducelower.verification.whole.comparison import Comparison, differ
 
 __all__ = ["keep_region", "note_first"]
 
 _FILES = "before.onnx", "after.onnx", "inputs.npz"
 """Both sides, and what they are fed, by name."""
-
-_Sides = tuple[Source, Source]
 
 
 def note_first(comparison: Comparison, keep: Path | None) -> None:
@@ -70,10 +68,12 @@ def note_first(comparison: Comparison, keep: Path | None) -> None:
         named = node_label(node, positions[name])
         comparison.account.first = Departure(named, node.op_type, positions[name], name, wrong[name])
         if keep is not None:
-            pair = name, paired[name]
-            claim = next((claim for claim in claims if pair in claim.pairs), Claim(level, [pair]))
-            shown = (part for part in _parts(comparison, claim, at) if _shows(comparison, *part))
-            comparison.account.kept = next((_written(keep, *part) for part in shown), "")
+            claim = next((claim for claim in claims if (name, paired[name]) in claim.pairs), None)
+            pair = cut(claim or Claim(level, [(name, paired[name])]))
+            inputs = {item.name for item in pair.inputs}
+            feeds = {name: value for name, value in comparison.left.values(at, inputs, clock).items() if name in inputs}
+            if feeds.keys() == inputs and _shows(comparison, pair, feeds):
+                comparison.account.kept = _written(keep, pair, feeds)
 
 
 def keep_region(folder: Path, regions: Regions, checker: Checker) -> str:
@@ -88,64 +88,25 @@ def keep_region(folder: Path, regions: Regions, checker: Checker) -> str:
             pair = cut(claim)
             feeds = checker.failing(pair) if (pair.site.graph, pair.site.node) in differing else None
             if feeds is not None:
-                return _written(folder, _sides(pair), feeds)
+                return _written(folder, pair, feeds)
     return ""
 
 
-def _sides(pair: Pair) -> _Sides:
-    before, after = small_models(pair)
-    return Source(before), Source(after)
-
-
-def _parts(comparison: Comparison, claim: Claim, at: int) -> Iterator[tuple[_Sides, Mapping[str, Any]]]:
-    """Parts that may show how claimed values differ on a set of inputs: both sides, and what they are fed.
-
-    First the nodes that compute the values, on what the source gives them, then everything before them.
-    """
-    with suppress(CannotRunError, KeyError):  # a weight is too large, or only the second model has a value
-        pair = cut(claim)
-        values = comparison.left.values(at, {item.name for item in pair.inputs}, comparison.clock)
-        yield _sides(pair), {item.name: values[item.name] for item in pair.inputs}
-    left, right = claim.pairs[0]
-    yield (_ending_with(comparison.before, left), _ending_with(comparison.after, right)), comparison.left.cases[at]
-
-
-def _ending_with(source: Source, name: str) -> Source:
-    """The part of a model that computes one value, with that value as its output."""
-    model = with_outputs(source.complete(), [name])
-    kept = nodes_needed(model.graph.node, [name])
-    needed = {name}.union(*map(read_by, kept))
-    del model.graph.node[:]
-    model.graph.node.extend(kept)
-    holders: Sequence[Any] = (model.graph.input, model.graph.initializer)
-    for held in holders:
-        for at in [at for at, item in enumerate(held) if item.name not in needed][::-1]:
-            del held[at]
-    return Source(model)
-
-
-def _shows(comparison: Comparison, sides: _Sides, feeds: Mapping[str, Any]) -> bool:
+def _shows(comparison: Comparison, pair: Pair, feeds: Mapping[str, Any]) -> bool:
     """Whether two sides give different values, each in the runtime in which the whole ran, of arrays alone."""
     if not all(isinstance(value, np.ndarray) for value in feeds.values()):
         return False
     results = []
-    for side, run in zip(sides, (comparison.left, comparison.right), strict=True):
-        taken = {value.name for value in side.proto.graph.input}
-        given = {name: value for name, value in feeds.items() if name in taken}
-        try:
-            comparison.clock.check()
-            results.append(runtime_named(run.runtime).load(side).run(given, comparison.clock.left))
-        except CannotRunError:
-            return False
-    names = [str(number) for number in range(len(results[0]))]
+    for model, run in zip(small_models(pair), (comparison.left, comparison.right), strict=True):
+        comparison.clock.check()
+        results.append(runtime_named(run.runtime).load(Source(model)).run(feeds, comparison.clock.left))
     widen = 1.0 if comparison.are_together else APART
-    return differ(compare_outputs(names, *results, runtime="", widen=widen, by_tensor=True))
+    return differ(compare_outputs(pair.outputs, *results, runtime="", widen=widen, by_tensor=True))
 
 
-def _written(folder: Path, sides: _Sides, feeds: Mapping[str, Any]) -> str:
+def _written(folder: Path, pair: Pair, feeds: Mapping[str, Any]) -> str:
     folder.mkdir(parents=True, exist_ok=True)
-    for name, model in zip(_FILES, sides, strict=False):
-        onnx.save(infer_shapes(model.proto), folder / name)  # onnx's checker wants the shapes of outputs
-    taken = {value.name for model in sides for value in model.proto.graph.input}
-    np.savez(folder / _FILES[-1], **{name: value for name, value in feeds.items() if name in taken})
+    for name, model in zip(_FILES, small_models(pair), strict=False):
+        onnx.save(infer_shapes(model), folder / name)  # onnx's checker wants the shapes of outputs
+    np.savez(folder / _FILES[-1], **feeds)
     return str(folder)

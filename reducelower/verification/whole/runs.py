@@ -8,8 +8,6 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from reducelower.verification.inputs.declared import check_making, input_specs
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.memory import TooLargeError
@@ -61,18 +59,13 @@ class Run:
             shown = replace(self.source, proto=with_outputs(self.source.proto, inner))
             results = runtime_named(self.runtime).load(shown).run(self.given(at), clock.left)
             values |= dict(zip(inner, results, strict=True))
-        return constants(self.source, names) | _arrays({name: values[name] for name in names if name in values})
+        return constants(self.source, names) | {name: values[name] for name in names if name in values}
 
 
 def constants(source: Source, names: Collection[str]) -> dict[str, Any]:
     """The initializers of these names."""
     found = {tensor.name: value_of(tensor) for tensor in source.proto.graph.initializer if tensor.name in names}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _arrays(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values, with arrays in place of the numbers that numpy gives for rank 0."""
-    return {name: np.asarray(value) if isinstance(value, np.generic) else value for name, value in values.items()}
 
 
 class SourceRuns:
@@ -92,7 +85,7 @@ class SourceRuns:
             run = self.run(names, request, clock, [], inner)
             found |= run.known(0)
             found |= run.values(0, watched, clock)
-        return _arrays(found)
+        return found
 
     def run(
         self, names: Sequence[str], request: Request, clock: Clock, notes: list[str], watched: Sequence[str] = ()
