@@ -98,9 +98,3 @@ def test_parts_are_sizes_that_make_up_the_length(shape: tuple[int, ...], count: 
     assert all(
         parts is not None and parts.shape == shape and parts.sum() == count and parts.min() >= 0 for parts in drawn
     )
-
-
-def test_a_share_is_more_than_none_and_less_than_all() -> None:
-    shares = Role("share", "x").values((2, 3), (50,), np.random.default_rng(0))
-    assert shares is not None
-    assert ((shares > 0) & (shares < 1)).all()

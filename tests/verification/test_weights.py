@@ -116,25 +116,22 @@ def looking_up(table: np.ndarray, body: str) -> ModelProto:
 
 
 @pytest.mark.parametrize(
-    ("body", "verdict", "of_all_rows"),
+    ("body", "verdict"),
     [
-        ("g (int64[N] i) => (float[A, B] y) { y = Gather (w, i) }", "different", "equivalent"),
-        ("g (int64[7] i) => (float[A, B] y) { y = Gather (w, i) }", "different", "equivalent"),
-        ("g (int32[2, N] i) => (float[A, B, C] y) { y = Gather (w, i) }", "different", "equivalent"),
+        ("g (int64[N] i) => (float[A, B] y) { y = Gather (w, i) }", "different"),
+        ("g (int64[7] i) => (float[A, B] y) { y = Gather (w, i) }", "different"),
+        ("g (int32[2, N] i) => (float[A, B, C] y) { y = Gather (w, i) }", "different"),
         (
             "g (int64[N, 1] i) => (float[A, B] y) <int64[1] f = {-1}> { j = Reshape (i, f)  y = Gather (w, j) }",
             "different",
-            "equivalent",
         ),
-        ("g (int64[1] i) => (float[A, B] y) { y = Gather (w, i) }", "different", "not shown"),
-        ("g (int64[N, 1] i) => (float[A, B] y) { y = GatherND (w, i) }", "not shown", "not shown"),
+        ("g (int64[1] i) => (float[A, B] y) { y = Gather (w, i) }", "different"),
+        ("g (int64[N, 1] i) => (float[A, B] y) { y = GatherND (w, i) }", "not shown"),
     ],
 )
-def test_one_row_of_a_large_table_is_seen_or_it_is_said_that_it_was_not(
-    body: str, verdict: str, of_all_rows: str
-) -> None:
+def test_one_row_of_a_large_table_is_seen_or_it_is_said_that_it_was_not(body: str, verdict: str) -> None:
     other, rounded = TABLE.copy(), TABLE * np.float32(1 + 1e-7)
     other[2345, 6] += 1
     assert verify(looking_up(TABLE, body), looking_up(other, body)).verdict == verdict
     assert verify(looking_up(TABLE, body), looking_up(TABLE, body)).verdict == "equivalent"
-    assert verify(looking_up(TABLE, body), looking_up(rounded, body)).verdict == of_all_rows
+    assert verify(looking_up(TABLE, body), looking_up(rounded, body)).verdict == "equivalent"

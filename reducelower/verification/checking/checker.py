@@ -18,7 +18,6 @@ from reducelower.verification.checking.tally import Tally, finding_of
 from reducelower.verification.checking.two_sides import run_both
 from reducelower.verification.feeding.limits import limits_of
 from reducelower.verification.feeding.sets import Sets
-from reducelower.verification.feeding.shapes import has_empty_results
 from reducelower.verification.findings import HOLDING, SiteVerification
 from reducelower.verification.inputs.declared import Dims, may_have
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, small_models
@@ -145,29 +144,22 @@ def _tried(pair: Pair, sets: Sets, run: _Runner, models: tuple[ModelProto, Model
     doubt = no_evidence([(found.runtime, side) for side in models]) if found.status in _WORST else ""
     if doubt or (not found.cases and found.status != "different"):
         doubt = doubt or next(iter(found.refused), "there was nothing to run it on")
-    elif found.status == "equal" and not found.values and not _gives_nothing(pair, models):
+    elif found.status == "equal" and not found.values and not _gives_nothing(pair):
         doubt = "it ran on inputs of which nothing is left"
     elif found.status == "equal" and (table := _unread(pair, sets)):
-        doubt = f"the table {table!r} has other values, of which it was not seen that all were taken"
+        doubt = f"the table {table!r} has other values, and it was not seen that none of these is taken"
     return Tally("not run", doubt, runtime=found.runtime) if doubt else found
 
 
-def _gives_nothing(pair: Pair, models: tuple[ModelProto, ModelProto]) -> bool:
-    """Whether both sides give no elements at the declared sizes, so that there is nothing to compare.
-
-    If all sizes are declared, one side is enough: both ran, and gave results of the same shape.
-    """
-    are_known = all(item.dims is not None and all(isinstance(dim, int) for dim in item.dims) for item in pair.inputs)
-    return (any if are_known else all)(has_empty_results(side, pair.inputs) for side in models)
+def _gives_nothing(pair: Pair) -> bool:
+    """Whether all outputs are known to be empty, so that there is nothing to compare."""
+    return all(0 in (pair.before.type_of(name)[1] or ()) for name in pair.outputs)
 
 
 def _unread(pair: Pair, sets: Sets) -> str:
-    """A large table that has other values on the other side, of which some were never read; empty if none."""
-    for name in (name for name in sets.limits.changed if name not in sets.reached):
-        table = sets.limits.roles[name].data
-        if pair.constants[0][table].size > SMALL_CONSTANT:
-            return table
-    return ""
+    """A large table that has other values on the other side, beyond rounding; empty if none."""
+    tables = (sets.limits.roles[name].data for name in sets.limits.changed)
+    return next((table for table in tables if pair.constants[0][table].size > SMALL_CONSTANT), "")
 
 
 def _by_node(run: _Runner, models: tuple[ModelProto, ModelProto], found: Tally) -> Tally:

@@ -6,20 +6,19 @@ tried until the source accepts some. Indices, shapes and counts are adapted to t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
 
 import numpy as np
-from onnx import helper
 
 from reducelower.numerics.measure import Array
 from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.feeding.sizes import LARGE, SOME, Base, of_region
-from reducelower.verification.inputs.declared import InputSpec, Named, named, names_in
+from reducelower.verification.inputs.declared import InputSpec, named, names_in
 from reducelower.verification.running.memory import most_elements
 
 __all__ = ["DRAWS", "Accepts", "Bases"]
@@ -31,7 +30,7 @@ _SMALLER = (_SMALL, 64, 1024)  # upper bounds to try, smallest first: a window m
 _LONGEST = 8  # elements of an integer input that may hold sizes
 # To try in this order, since a model may reject some: indices out of range, divisions by zero, shapes. Another random
 # draw may fit.
-_STRATEGIES = (*("random",) * 6, "small", "zeros", "ones")
+_STRATEGIES = (*("random",) * 12, "small", "zeros", "ones")
 
 Accepts = Callable[[Mapping[str, Any]], bool]
 
@@ -58,48 +57,22 @@ class Bases:
 
     def _from_sample(self, sample: Mapping[str, Array], suits: Accepts) -> Base:
         """A sample with its large sizes reduced, or with more elements, if both sides accept that."""
-        dims, sizes = self._free(sample)
-        base = Base(dims, sizes, sample)
-        large = sorted(dim for dim, size in sizes.items() if size > _SMALL)
-        tried: list[dict[str, int]] = []
-        if large and base.count() > LARGE // 40:
-            shrunk = [{dim: min(sizes[dim], most + 2 * at) for at, dim in enumerate(large)} for most in _SMALLER]
-            # One size stays, such as the channels of grouped operators or a signal that a window has to fit into.
-            shrunk += [shrunk[0] | {kept: sizes[kept]} for kept in large]
-            tried = sorted((sizes | each for each in shrunk), key=base.count)
-        elif base.count() < SOME:
-            more = ({dim: size * factor for dim, size in sizes.items()} for factor in range(2, SOME + 1))
-            tried = [each for each in more if SOME <= base.count(each) <= LARGE][:1]
-            alone = ({dim: size * (SOME // max(base.count(), 1) + 1)} for dim, size in sizes.items())
-            tried += [sizes | each for each in alone][:DRAWS]
-        resized = (self.at(base, each, suits) for each in tried if not self.rests_on_names)
+        base = self._free(sample)
+        resized = (self.at(base, each, suits) for each in _resized(base) if not self.rests_on_names)
         return next(filter(None, resized), base)
 
-    def _free(self, sample: Mapping[str, Array]) -> tuple[Named, dict[str, int]]:
-        """The sizes of a sample, as symbols where nothing depends on them, and the value of each symbol."""
-        seen: dict[object, set[int]] = {}
-        shapes = {spec.name: sample[spec.name].shape for spec in self.specs}
-        declared = {spec.name: spec.dims or (None,) * len(shapes[spec.name]) for spec in self.specs}
-        for name, dims in declared.items():
-            for dim, size in zip(dims, shapes[name], strict=True):
-                seen.setdefault(dim, set()).add(size)
-
-        def free(dim: int | str | None, size: int) -> int | str:
-            if isinstance(dim, int) or size in self.fixed:
-                return size
-            # Equal sizes may be equal by chance.
-            return dim if dim is not None and len(seen[dim]) == 1 else f"size {size}"
-
-        found = {
-            name: tuple(free(*each) for each in zip(dims, shapes[name], strict=True)) for name, dims in declared.items()
-        }
-        sizes = {
-            dim: size
-            for name, dims in found.items()
-            for dim, size in zip(dims, shapes[name], strict=True)
-            if isinstance(dim, str)
-        }
-        return found, sizes
+    def _free(self, sample: Mapping[str, Array]) -> Base:
+        """A sample whose sizes are symbols where nothing depends on them; what was not declared equal may be so."""
+        dims: dict[str, tuple[int | str, ...]] = {}
+        sizes: dict[str, int] = {}
+        for spec in self.specs:
+            shape = sample[spec.name].shape
+            dims[spec.name] = tuple(
+                size if isinstance(dim, int) or size in self.fixed else f"{dim} {size}"
+                for dim, size in zip(spec.dims or (None,) * len(shape), shape, strict=True)
+            )
+            sizes |= {dim: size for dim, size in zip(dims[spec.name], shape, strict=True) if isinstance(dim, str)}
+        return Base(dims, sizes, sample)
 
     def _search(self, specs: Sequence[InputSpec], accepts: Accepts) -> Base | None:
         """Inputs that the source accepts, at declared or made-up sizes."""
@@ -113,43 +86,61 @@ class Bases:
         shapes = base.shapes(sizes)
         if max(map(prod, shapes.values()), default=0) > most_elements():
             return None
-        places = [spec for spec in self.specs if spec.name in self.limits.where]
-        arrays = self._fill(shapes, dict.fromkeys(self._fillings, "random"), 0, seed)
-        strategies: list[str | None] = [None] if base.feeds or not places else []  # None: adapt those of the base
-        strategies += _STRATEGIES if places else []
-        for draw, values in enumerate(strategies):
-            for at, spec in enumerate(places):
-                rng = np.random.default_rng([self.seed, seed, draw, at])
-                if values is None:
-                    arrays[spec.name] = _adapted(base, spec.name, shapes[spec.name], sizes)
-                else:
-                    arrays[spec.name] = self._draw(spec, values, shapes, rng)
-            feeds = {spec.name: arrays[spec.name] for spec in self.specs}  # in order, since labels number them
+        data = self._fill(self._data, shapes, {}, 0, seed)
+        for places in self._placed(base, shapes, sizes, seed):
+            feeds = {
+                spec.name: {**data, **places}[spec.name] for spec in self.specs
+            }  # in order, since labels number them
             if accepts(feeds):
                 return replace(base, sizes=dict(sizes), feeds=feeds)
         return None
 
-    def _draw(
-        self, spec: InputSpec, values: str, shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator
-    ) -> Array:
-        """Values that fit the role of an input, such as indices over their whole range; without one, small numbers."""
-        role, shape = self.limits.roles.get(spec.name), shapes[spec.name]
-        if role is not None and values == "random":
-            data_shape = shapes.get(role.data, self.limits.constant_shapes.get(role.data))
-            values_of_role = role.values(data_shape, shape, rng, self.limits.constants)
-            if values_of_role is not None:
-                # numpy returns scalars for rank 0
-                return np.asarray(values_of_role, helper.tensor_dtype_to_np_dtype(spec.element_type))
-        return Filling(spec, Limits()).values(values, shape, rng)
+    def _placed(
+        self, base: Base, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[str, int], seed: int
+    ) -> Iterator[dict[str, Array]]:
+        """Values for inputs that say where or how much: those of the base, adapted to the sizes, then others."""
+        if base.feeds or not self._places:
+            yield {name: _adapted(base, name, shapes[name], sizes) for name in self._places}
+        for draw, kind in enumerate(_STRATEGIES if self._places else ()):
+            yield self._fill(self._places, shapes, dict.fromkeys(self._places, kind), seed, draw)
+
+    @cached_property
+    def _places(self) -> list[str]:
+        """The inputs that say where or how much."""
+        return [spec.name for spec in self.specs if spec.name in self.limits.where]
+
+    @cached_property
+    def _data(self) -> list[str]:
+        """The inputs that hold data."""
+        return [spec.name for spec in self.specs if spec.name not in self.limits.where]
 
     @cached_property
     def _fillings(self) -> dict[str, Filling]:
-        return {spec.name: Filling(spec, self.limits) for spec in self.specs if spec.name not in self.limits.where}
+        return {spec.name: Filling(spec, self.limits) for spec in self.specs}
 
-    def _fill(self, shapes: Mapping[str, tuple[int, ...]], kinds: Mapping[str, str], *seed: int) -> dict[str, Array]:
-        """Values of these kinds for the inputs that hold data, by name."""
+    def _fill(
+        self, names: Collection[str], shapes: Mapping[str, tuple[int, ...]], kinds: Mapping[str, str], *seed: int
+    ) -> dict[str, Array]:
+        """Values for some inputs by name; random ones where no kind is given."""
         rng = np.random.default_rng([self.seed, *seed])
-        return {name: filling.values(kinds[name], shapes[name], rng) for name, filling in self._fillings.items()}
+        return {
+            name: self._fillings[name].values(kinds.get(name, "random"), shapes[name], rng, shapes) for name in names
+        }
+
+
+def _resized(base: Base) -> Iterator[dict[str, int]]:
+    """Sizes for a base that has very many elements, or few."""
+    sizes, large = base.sizes, sorted(dim for dim, size in base.sizes.items() if size > _SMALL)
+    if large and base.count() > LARGE // 40:
+        shrunk = [{dim: min(sizes[dim], most + 2 * at) for at, dim in enumerate(large)} for most in _SMALLER]
+        # One size stays, such as the channels of grouped operators or a signal that a window has to fit into.
+        shrunk += [shrunk[0] | {kept: sizes[kept]} for kept in large]
+        yield from sorted(({**sizes, **each} for each in shrunk), key=base.count)
+    elif base.count() < SOME:
+        more = ({dim: size * factor for dim, size in sizes.items()} for factor in range(2, SOME + 1))
+        yield from [each for each in more if SOME <= base.count(each) <= LARGE][:1]
+        alone = ({**sizes, dim: size * (SOME // max(base.count(), 1) + 1)} for dim, size in sizes.items())
+        yield from list(alone)[:DRAWS]
 
 
 def _adapted(base: Base, name: str, shape: tuple[int, ...], sizes: Mapping[str, int]) -> Array:

@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.model.constants import tensor_of
 from reducelower.model.graph import walk
+from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, exact_numbers
-from reducelower.verification.operators import RANDOM, of_kind
+from reducelower.types.contents import evaluated
 from reducelower.verification.regions.pairs import Pair
 
-__all__ = ["FEW", "constants_of", "held_in", "keys_of", "tables_of", "texts_of", "vectors_of"]
+__all__ = ["FEW", "constants_of", "held_in", "keys_of", "lists_of", "texts_of"]
 
 FEW = 8
 """A small constant has at most so many numbers; each is tried."""
-_COMPUTED = of_kind("any rank", "converting") - RANDOM - {"ConstantOfShape", "Range"}
-"""Operators whose results are about as large as their inputs, and the same each time."""
-_OF_TABLE = 256  # numbers
+_OF_LIST = 256
 _OF_KEYS = 1000
 _KEYS = ("cats_", "keys_", "pool_")
-_OF_VECTOR = 64
-_VECTORS = 4
+_LISTS = 4
 
 
 def held_in(pair: Pair) -> Iterator[Array]:
     """All that the two sides hold: constants, values computed from small constants alone, and attributes of nodes."""
-    sides = (pair.nodes, pair.before), (pair.replacement, pair.after)
-    for constants, (nodes, place) in zip(pair.constants, sides, strict=True):
+    for constants, nodes in zip(pair.constants, (pair.nodes, pair.replacement), strict=True):
         yield from constants.values()
-        yield from _computed(nodes, constants, place.opsets.get("", 1))
+        yield from _computed(nodes, constants)
     for node in walk([*pair.nodes, *pair.replacement]):
         for attribute in node.attribute:
             if attribute.ref_attr_name:
@@ -45,35 +41,25 @@ def held_in(pair: Pair) -> Iterator[Array]:
                 yield numpy_helper.to_array(attribute.t)
 
 
-def _computed(nodes: Iterable[NodeProto], constants: Mapping[str, Array], opset: int) -> Iterator[Array]:
+def _computed(nodes: Iterable[NodeProto], constants: Mapping[str, Array]) -> Iterator[Array]:
     """The small values that nodes compute from small constants alone."""
     small = {name: value for name, value in constants.items() if value.size <= FEW}
     for node in nodes:
-        if node.op_type == "Constant":
-            held = tensor_of(node)
-            if held is not None and held.data_location != TensorProto.EXTERNAL:
-                small[node.output[0]] = numpy_helper.to_array(held)
-            continue
-        operands = dict.fromkeys(filter(None, node.input))
-        if node.domain or node.op_type not in _COMPUTED or not operands or not small.keys() >= operands.keys():
-            continue
-        outputs = [name for name in node.output if name]
-        from reducelower.verification.running.evaluator import Evaluator  # slow to import, and seldom needed
-
-        with suppress(Exception):  # the evaluator raises what numpy raises, and lacks versions
-            alone = GraphProto(name="alone", node=[node], output=[ValueInfoProto(name=name) for name in outputs])
-            alone.initializer.extend(numpy_helper.from_array(small[name], name) for name in operands)
-            model = helper.make_model(alone, opset_imports=[helper.make_opsetid("", opset)])
-            computed = zip(outputs, Evaluator(model).run(None, {}), strict=True)
-            results = {name: value for name, value in computed if isinstance(value, np.ndarray) and value.size <= FEW}
-            small |= results
-            yield from results.values()
+        held = tensor_of(node) if node.op_type == "Constant" else None
+        value: Array | None = None
+        if held is not None and held.data_location != TensorProto.EXTERNAL:
+            value = numpy_helper.to_array(held)
+        elif node.domain in DEFAULT_DOMAINS and any(node.input) and small.keys() >= set(filter(None, node.input)):
+            value = evaluated(node, [small.get(name) for name in node.input])
+        if value is not None and value.size <= FEW:
+            small[node.output[0]] = value
+            yield value
 
 
 def texts_of(held: Iterable[Array]) -> tuple[str, ...]:
     """Some of the strings among constants and attributes."""
-    texts = (item for value in held for item in exact_numbers(value.ravel()[:_OF_TABLE]).tolist())
-    return tuple(dict.fromkeys(texts))[:_OF_TABLE]
+    texts = (item for value in held for item in exact_numbers(value.ravel()[:_OF_LIST]).tolist())
+    return tuple(dict.fromkeys(texts))[:_OF_LIST]
 
 
 def constants_of(held: Sequence[Array]) -> tuple[float, ...]:
@@ -83,21 +69,17 @@ def constants_of(held: Sequence[Array]) -> tuple[float, ...]:
     return tuple(sorted(finite, key=abs)[:FEW])
 
 
-def keys_of(nodes: Iterable[NodeProto]) -> tuple[float, ...]:
+def keys_of(nodes: Iterable[NodeProto]) -> Iterator[list[float]]:
     """The keys that operators map to labels, categories or n-grams, and one number that is no key."""
     named = (item for node in nodes for item in node.attribute if item.name.startswith(_KEYS))
-    keys = dict.fromkeys(float(number) for item in named for number in (*item.ints, *item.floats))
-    return (*list(keys)[:_OF_KEYS], max(keys) + 1) if keys else ()
+    keys = list(dict.fromkeys(float(number) for item in named for number in (*item.ints, *item.floats)))
+    if keys:
+        yield [*keys[:_OF_KEYS], max(keys) + 1]
 
 
-def vectors_of(held: Sequence[Array]) -> tuple[tuple[int, ...], ...]:
-    """Some of the small integer vectors among the constants: a whole input may be compared with one."""
-    vectors = [value.ravel().tolist() for value in held if value.dtype.kind in "iu" and 1 < value.size <= _OF_VECTOR]
-    return tuple(dict.fromkeys(map(tuple, vectors)))[:_VECTORS]
-
-
-def tables_of(held: Sequence[Array]) -> tuple[float, ...]:
-    """A sample of the numbers in large constants, since the data to compare with them lies near these."""
-    samples = [value.ravel()[:: value.size // _OF_TABLE + 1].astype(np.float64) for value in held if value.size > FEW]
-    numbers = np.concatenate([*samples, np.zeros(0)])
-    return tuple(numbers[np.isfinite(numbers)][:: numbers.size // _OF_TABLE + 1].tolist())
+def lists_of(held: Iterable[Array]) -> list[list[float]]:
+    """Some of the numbers in each constant of several, in order: data may be compared with one, or with each."""
+    several = (value.ravel() for value in held if value.size > (1 if value.dtype.kind in "iu" else FEW))
+    samples = (value[:: value.size // _OF_LIST + 1].astype(np.float64) for value in several)
+    finite = dict.fromkeys(tuple(value[np.isfinite(value)].tolist()) for value in samples)
+    return list(map(list, finite))[:_LISTS]

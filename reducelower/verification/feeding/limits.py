@@ -11,8 +11,9 @@ from onnx import NodeProto, TensorProto
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.numbers import SIGNED, UNSIGNED
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.numerics.measure import Array, identical
-from reducelower.verification.feeding.held import FEW, constants_of, held_in, keys_of, tables_of, texts_of, vectors_of
+from reducelower.numerics.measure import Array, element_type_of, identical, measure
+from reducelower.numerics.tolerance import tolerance_for
+from reducelower.verification.feeding.held import FEW, constants_of, held_in, keys_of, lists_of, texts_of
 from reducelower.verification.feeding.roles import HANDING_ON, Role, roles_of
 from reducelower.verification.operators import column, of_kind
 from reducelower.verification.regions.pairs import Pair
@@ -48,17 +49,17 @@ class Limits:
         rounds_to_integers: whether floats are rounded to integers, which is undefined beyond the range of integers.
         cast_to: the integer types that values are cast to.
         constants: small numbers that either side holds, to try values on both sides of each.
-        tables: if values are compared, some of the numbers in large constants.
-        integer_vectors: if values are compared, small constants of several integers; inputs are filled with each.
-        keys: the keys that operators map to other values; each is fed.
+        lists: numbers to fill inputs with, in order: what operators map to other values; if values are compared, also
+            some of the numbers in each constant.
         texts: the strings that either side holds.
         takes_empty: whether empty tensors may be fed.
         takes_any: whether the replacement must accept data without elements.
         has_steps: whether floats are rounded or compared, so that a slight difference shows in few of many values.
-        sizes: sizes of constants, and integers among them: the sizes of inputs may have to fit these.
-        bounds: those of these integers, without signs, that are larger than the sizes fed anyway.
-        rows: sizes of constants, if positions in data are looked up: to reach every row, data has to be as long.
-        changed: for inputs that select from a constant with other values on the other side, the rows that differ.
+            sizes: sizes of constants, and integers among them: the sizes of inputs may have to fit these.
+        bounds: those of these integers, without signs, that are larger than the sizes fed anyway; and the sizes of
+            constants, if positions in data are looked up: to reach every row, data has to be as long.
+        changed: for inputs that select from a constant with other values on the other side, the rows that differ
+            by more than rounding.
         only_moves: whether both sides only move elements, whatever their values.
     """
 
@@ -71,16 +72,13 @@ class Limits:
     rounds_to_integers: bool = False
     cast_to: Collection[int] = ()
     constants: tuple[float, ...] = ()
-    tables: tuple[float, ...] = ()
-    integer_vectors: tuple[tuple[int, ...], ...] = ()
-    keys: tuple[float, ...] = ()
+    lists: Sequence[Sequence[float]] = ()
     texts: tuple[str, ...] = ()
     takes_empty: bool = True
     takes_any: bool = True
     has_steps: bool = False
     sizes: frozenset[int] = frozenset()
     bounds: tuple[int, ...] = ()
-    rows: tuple[int, ...] = ()
     changed: Mapping[str, Array] = field(default_factory=dict)
     only_moves: bool = False
 
@@ -141,6 +139,7 @@ def limits_of(pair: Pair) -> Limits:
     numeric = [value for value in held if value.dtype.kind in "iuf"]
     small = (value for value in numeric if value.dtype in _SIZE_TYPES and value.size <= FEW)
     numbers = {item for value in small for item in value.ravel().tolist()}
+    is_placing = bool(kinds & of_kind("placing"))
     lengths = {length for shape in shapes.values() for length in shape if length > 1}
     return Limits(
         where=where,
@@ -152,16 +151,13 @@ def limits_of(pair: Pair) -> Limits:
         rounds_to_integers=rounds,
         cast_to=cast_to,
         constants=constants_of(numeric),
-        tables=tables_of(numeric) if has_steps else (),
-        integer_vectors=vectors_of(numeric) if has_steps else (),
-        keys=keys_of(both),
+        lists=[*keys_of(both), *(lists_of(numeric) if has_steps else ())],
         texts=texts_of(value for value in held if value.dtype.kind in "OSUT"),
         takes_empty=conditions().feeds_empty and len(own) == len(both) and not kinds & of_kind("ending on empty"),
         takes_any=takes_any(both),
         has_steps=has_steps,
         sizes=frozenset(numbers | {size for value in held for size in value.shape}),
-        bounds=_bounds(numbers | _positions(both)),
-        rows=tuple(sorted(lengths)[:_MOST_BOUNDS]) if kinds & of_kind("placing") else (),
+        bounds=(*_bounds(numbers | _positions(both)), *(sorted(lengths)[:_MOST_BOUNDS] if is_placing else ())),
         changed=dict(_changed(pair.constants, roles)),
         only_moves=all(node.op_type in of_kind("handing on", "taking") for node in both),
     )
@@ -184,12 +180,13 @@ def _changed(
     left, right = constants
     for name, role in roles.items():
         table = left.get(role.data)
-        if table is None or role.kind not in _SELECTING:
+        if table is None or role.kind not in _SELECTING or not role.length(table.shape):
             continue
         alike = [other for other in right.values() if (other.shape, other.dtype) == (table.shape, table.dtype)]
         if alike and not any(identical(table, other) for other in alike):
-            differing = np.nonzero(table != alike[0])
-            yield name, np.unique(differing[role.axis]) if role.length(table.shape) else np.zeros(0, np.int64)
+            differing = measure(table, alike[0], tolerance_for(element_type_of(table))).elements
+            if differing is not None:
+                yield name, np.unique(np.nonzero(differing)[role.axis])
 
 
 def _positions(nodes: Iterable[NodeProto]) -> set[int]:

@@ -38,8 +38,8 @@ class Role:
     The kind is ``index``, ``index of elements``, ``places`` (rows of indices, one for each axis from this one on),
     ``class`` (an index that is never negative), ``count``, ``pad``, ``parts`` (sizes that add up to the axis),
     ``shape``, ``new shape`` (one size may be -1), ``axes``, ``end``, ``diagonal``, ``step``, ``start`` (of a range),
-    ``whole number`` (floats with whole values too), ``share`` (between 0 and 1), or for Resize ``scales``, ``sizes`` or
-    ``part`` (where the part starts and ends).
+    ``whole number`` (floats with whole values too), or for Resize ``scales``, ``sizes`` or ``part`` (where the part
+    starts and ends).
 
     Attributes:
         kind: see above.
@@ -75,8 +75,6 @@ class Role:
             return rng.integers(-9, 10, shape)
         if self.kind == "step":
             return rng.choice(np.array([1, -1, 2, -2]), shape)
-        if self.kind == "share":
-            return rng.choice(np.array([0.25, 0.5, 0.75]), shape)
         if of is None:
             return None
         if self.kind in ("shape", "new shape"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,9 +24,6 @@ __all__ = ["Sets"]
 _MANY = 1000  # elements, so that some lie close to a step
 _MOST = 4_000_000  # elements, if a size is close to a constant
 _FEW = 8  # with fewer elements, kinds of several values are drawn again
-_WIDER = 300
-"""A size that no type of eight bits holds."""
-_MOST_WIDER = 2_000  # elements
 _SIZES = 6  # free sizes that are replaced by others
 _FAR = 3  # inputs that are far larger or smaller than the others
 _ROWS = 500  # sets at most to reach every row of a table
@@ -38,7 +35,6 @@ _OF_LARGE = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "fa
 _MOVED = ("random", "mixed", "NaN", "infinity", "true")
 _ORDINARY = ("random", "true")
 _BESIDE = ("mixed", "wide", "large", "around constants", "between constants")
-_SPECIAL = frozenset({"infinity", "NaN", "only NaN", "rows at the end"})
 
 
 @dataclass
@@ -48,12 +44,10 @@ class Sets(Bases):
     Attributes:
         others: declared sizes of regions that are equal but for sizes; ordinary values are tried at each.
         only_samples: whether only the samples are fed.
-        reached: inputs that were fed every index of their table.
     """
 
     others: Sequence[Sequence[Dims | None]] = ()
     only_samples: bool = False
-    reached: set[str] = field(default_factory=set)
 
     def __call__(self, accepts: Accepts, suits: Accepts) -> Iterator[Case]:
         """One set after another that the source accepts; `suits` asks both sides, for sizes other than the sample's."""
@@ -64,8 +58,7 @@ class Sets(Bases):
         samples = [each for each in self.samples if not (is_open and holds_special(each.values())) and accepts(each)]
         is_large = any(value.size > LARGE for each in samples[:1] for value in each.values())
         for each in samples[:1] if is_large else samples:
-            is_special = holds_special(each.values())
-            yield Case("values of the model", dict(each), is_special)
+            yield Case("values of the model", dict(each))
         if self.only_samples:
             return
         base = self._from_sample(samples[0], suits) if samples else self._search(self.specs, accepts)
@@ -74,46 +67,43 @@ class Sets(Bases):
         yield from self._of_kinds(base)
         yield from self._tables(base, accepts)
         if not self.rests_on_names:
-            yield from self._places(base, accepts)
+            yield from self._other_places(base, accepts)
             yield from self._other_sizes(base, accepts)
         yield from self._declared(accepts)
 
-    def _case(self, base: Base, label: str, kinds: Mapping[str, str], *seed: int) -> Case:
+    def _case(self, base: Base, kind: str, *seed: int, but: Mapping[str, str] | None = None, label: str = "") -> Case:
+        """Values of one kind in all inputs that hold data, `but` for those named."""
         shapes = {name: value.shape for name, value in base.feeds.items()}
-        return Case(
-            f"{label}, {[list(shape) for shape in shapes.values()]}",
-            {**base.feeds, **self._fill(shapes, kinds, *seed)},
-            not _SPECIAL.isdisjoint(kinds.values()),
-        )
+        made = self._fill(self._data, shapes, {**dict.fromkeys(self._data, kind), **(but or {})}, *seed)
+        return Case(f"{label or f'{kind} values'}, {list(map(list, shapes.values()))}", {**base.feeds, **made})
 
     @cached_property
     def _kinds(self) -> Mapping[str, None]:
-        return dict.fromkeys(kind for filling in self._fillings.values() for kind in filling.kinds)
+        return dict.fromkeys(kind for name in self._data for kind in self._fillings[name].kinds)
 
     def _of_kinds(self, base: Base) -> Iterator[Case]:
         """Each kind of values in all inputs, and in one beside ordinary ones; large values beside small ones.
 
         Every set fills all inputs, so with very many only some are varied alone, from the first to near the last.
         """
-        fillings = self._fillings
         for at, kind in enumerate(self._kinds_in_all(base)):
-            yield self._case(base, f"{kind} values", dict.fromkeys(fillings, kind), 1, at)
+            yield self._case(base, kind, 1, at)
         if len(self.specs) < 2 or self.limits.only_moves:
             return
-        numbers, ordinary = {spec.name: at for at, spec in enumerate(self.specs, 1)}, dict.fromkeys(fillings, "random")
-        for name in list(fillings)[:: max(1, math.ceil(len(fillings) ** 2 / _FILLED))]:
-            for at, kind in enumerate(kind for kind in _ALONE if kind in fillings[name].kinds):
+        numbers = {spec.name: at for at, spec in enumerate(self.specs, 1)}
+        for name in self._data[:: max(1, math.ceil(len(self._data) ** 2 / _FILLED))]:
+            for at, kind in enumerate(kind for kind in _ALONE if kind in self._fillings[name].kinds):
                 label = f"{kind} values in input {numbers[name]}"
-                yield self._case(base, label, ordinary | {name: kind}, 3, numbers[name], at)
-        far = [name for name, filling in fillings.items() if FAR_UP in filling.kinds]
+                yield self._case(base, "random", 3, numbers[name], at, but={name: kind}, label=label)
+        far = [name for name in self._data if FAR_UP in self._fillings[name].kinds]
         for name in far[:_FAR] if len(far) > 1 else ():
             for own, others in ((FAR_UP, FAR_DOWN), (FAR_DOWN, FAR_UP)):
                 label = f"input {numbers[name]} {own} and others {others}"
-                yield self._case(base, label, ordinary | dict.fromkeys(far, others) | {name: own}, 4, numbers[name])
+                yield self._case(base, others, 4, numbers[name], but={name: own}, label=label)
 
     def _kinds_in_all(self, base: Base) -> list[str]:
         kinds = [kind for kind in self._kinds if kind not in (FAR_UP, FAR_DOWN)]
-        count = max((base.feeds[name].size for name in self._fillings), default=0)
+        count = max((base.feeds[name].size for name in self._data), default=0)
         if count > LARGE:
             kinds = [kind for kind in kinds if kind in _OF_LARGE]
         if self.limits.only_moves:
@@ -123,32 +113,29 @@ class Sets(Bases):
         return kinds + ["positive"] * (_OVERLAPPING if self.limits.open_to_special == "NonMaxSuppression" else 0)
 
     def _tables(self, base: Base, accepts: Accepts) -> Iterator[Case]:
-        """Every index of the tables that the region holds, as many at a time as an input has room for.
+        """The indices of the tables that the region holds, as many at a time as an input has room for.
 
         Of a table that differs between the sides, only the indices of other rows.
         """
-        for name in (name for name in base.feeds if name in self.limits.where):  # ordered: time may run out
+        for name in self._places:
             count, value = self.limits.table(name), base.feeds[name]
             rows, most = self.limits.changed.get(name, np.arange(count)), _ROWS * value.size
             if not count or (len(rows) > most and name not in self.limits.changed):
                 continue
-            if len(rows) <= most:
-                self.reached.add(name)
             for start in range(0, min(len(rows), most), max(value.size, 1)):
                 indices = rows.take(range(start, start + value.size), mode="wrap")
                 feeds = {**base.feeds, name: indices.reshape(value.shape).astype(value.dtype)}
                 if accepts(feeds):
                     yield Case(f"indices from {start}", feeds)
 
-    def _places(self, base: Base, accepts: Accepts) -> Iterator[Case]:
+    def _other_places(self, base: Base, accepts: Accepts) -> Iterator[Case]:
         """Other values of inputs that say where or how much."""
         shapes = {name: value.shape for name, value in base.feeds.items()}
-        specs = [spec for spec in self.specs if spec.name in self.limits.where and spec.name in self.limits.roles]
+        names = [name for name in self._places if name in self.limits.roles]
         draws = 2 * DRAWS if base.count() >= _FEW else 8 * DRAWS
-        for draw in range(draws if specs else 0):
-            rng = np.random.default_rng([self.seed, 6, draw])
-            case = self._case(base, "other places", dict.fromkeys(self._fillings, "random"), 6, draw)
-            case.feeds.update((spec.name, self._draw(spec, "random", shapes, rng)) for spec in specs)
+        for draw in range(draws if names else 0):
+            case = self._case(base, "random", 6, draw, label="other places")
+            case.feeds.update(self._fill(names, shapes, {}, 6, draw))
             if accepts(case.feeds):
                 yield case
 
@@ -167,7 +154,7 @@ class Sets(Bases):
             is_plain = self.limits.only_moves or resized.count() > LARGE
             for number, kind in enumerate(() if is_plain else kinds):
                 if kind in self._kinds:
-                    yield self._case(resized, f"{kind} values", dict.fromkeys(self._fillings, kind), 7, at, number)
+                    yield self._case(resized, kind, 7, at, number)
 
     def _all_sizes(self, base: Base) -> Iterator[tuple[dict[str, int], int, Sequence[str]]]:
         """Sizes, the number of elements that an input may have at most, and the kinds of values to try besides."""
@@ -177,10 +164,8 @@ class Sets(Bases):
             yield dict.fromkeys(names, max(2, round(_MANY ** (1 / len(names))))), LARGE, _BESIDE
         for name in names[:_SIZES]:
             yield from (({**sizes, name: size}, LARGE, ()) for size in (1, sizes[name] + 1, *zero))
-            yield {**sizes, name: _WIDER}, _MOST_WIDER, ()
         yield from ((dict.fromkeys(names, size), LARGE, ()) for size in (1, 2, *zero))
         often = (*_BESIDE, *("random",) * DRAWS)  # so that every row of a table is selected
-        yield from ((dict.fromkeys(names, size), _MOST, often) for size in limits.rows)
         for size in sorted({bound + step for bound in limits.bounds for step in (-1, 0, 1, 2)}):
             everywhere = dict.fromkeys(names, size)
             if base.count(everywhere) <= _MOST // 16:
@@ -195,5 +180,4 @@ class Sets(Bases):
             specs = [replace(spec, dims=each) for spec, each in zip(self.specs, dims, strict=True)]
             base = self._search(specs, accepts)
             if base is not None:
-                for at, kind in enumerate(_ORDINARY):
-                    yield self._case(base, f"{kind} values", dict.fromkeys(self._fillings, kind), 8, at)
+                yield from (self._case(base, kind, 8, at) for at, kind in enumerate(_ORDINARY))

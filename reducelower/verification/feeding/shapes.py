@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf, prod
 from typing import Any
 
@@ -14,11 +14,11 @@ from reducelower.model.graph import all_nodes
 from reducelower.model.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.value_info import stated_type
-from reducelower.verification.inputs.declared import Dims, InputSpec
+from reducelower.verification.inputs.declared import Dims
 from reducelower.verification.operators import of_kind
 from reducelower.verification.running.sizes import as_fed, inferred
 
-__all__ = ["has_empty_results", "has_empty_window", "is_ruled_out", "unfit"]
+__all__ = ["has_empty_window", "is_ruled_out", "unfit"]
 
 # Operators that take sizes which their pages rule out: onnxruntime broadcasts batches and letters of size 1 and ignores
 # what a condition chooses beyond the data, and the evaluator writes where indices and updates overlap.
@@ -49,12 +49,6 @@ def has_empty_window(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     return graph is not None and any(
         value.name in of_windows and _is_empty(value, _SPATIAL) for value in (*graph.value_info, *graph.output)
     )
-
-
-def has_empty_results(model: ModelProto, inputs: Iterable[InputSpec]) -> bool:
-    """Whether no result of a model has elements, at the declared sizes of its inputs."""
-    graph = inferred(model, {item.name: item.dims for item in inputs})
-    return graph is not None and all(map(_is_empty, graph.output))
 
 
 def _is_empty(value: ValueInfoProto, first: int = 0) -> bool:

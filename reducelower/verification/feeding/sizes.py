@@ -11,7 +11,7 @@ from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.inputs.declared import InputSpec, Named, names_in, shape_at
 from reducelower.verification.running.memory import most_elements
 
-__all__ = ["LARGE", "SOME", "Base", "ladder", "of_region", "of_weights"]
+__all__ = ["LARGE", "SOME", "Base", "ladder", "of_held", "of_region"]
 
 LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
 SOME = 48  # elements, so that every value of a kind is likely to be among them
@@ -21,8 +21,7 @@ SOME = 48  # elements, so that every value of a kind is likely to be among them
 # and poolings on unnamed sizes.
 _LADDER = ((1, 1), (2, 2), (2, 16), (60, 60), (1, 64), (1, 224), (1, 1024))
 _DISTINCT = (3, 2, 5, 4, 7, 6, 9, 8)
-_BESIDE_WEIGHTS = 64  # the other sizes, when one size is that of a weight
-_FEW = 2  # with more free sizes than that, batches are 1
+_BESIDE_HELD = 64  # other sizes than those of batches, when one size is held
 _MOST = 20_000_000
 """Elements of one input with free sizes, or 10 times the elements at the smallest sizes if that is more."""
 
@@ -65,14 +64,15 @@ def ladder(dims: Named, fixed: Mapping[str, int]) -> Iterator[dict[str, int]]:
             yield sizes
 
 
-def of_weights(dims: Named, fixed: Mapping[str, int], held: Iterable[int]) -> Iterator[dict[str, int]]:
-    """Sizes for data that has to fit weights: one dimension at a time has a held size."""
-    free = [name for name in names_in(dims) if name not in fixed]
-    others = dict(fixed) | dict.fromkeys(free, _BESIDE_WEIGHTS)
-    if len(free) > _FEW:
-        others |= {name: 1 for name in free if name in _batches(dims)}
-    each = ({**others, name: size} for size in held for name in free)
-    yield from (sizes for sizes in each if Base(dims, {}, {}).count(sizes) <= most_elements())
+def of_held(dims: Named, fixed: Mapping[str, int], held: Iterable[int]) -> Iterator[dict[str, int]]:
+    """Sizes for data that has to fit what a model holds: all free dimensions have a held size, then one at a time."""
+    free, batches = [name for name in names_in(dims) if name not in fixed], _batches(dims)
+    for size in held if free else ():
+        yield {**fixed, **dict.fromkeys(free, size)}
+        for other in (1, _BESIDE_HELD):
+            beside = {**fixed, **{name: 1 if name in batches else other for name in free}}
+            each = ({**beside, name: size} for name in free)
+            yield from (sizes for sizes in each if Base(dims, {}, {}).count(sizes) <= _MOST)
 
 
 def _batches(dims: Named) -> set[str]:
@@ -88,10 +88,7 @@ def of_region(specs: Sequence[InputSpec], dims: Named, limits: Limits) -> Iterat
     yield first
     yield from others
     yield from (first | like for like in _of_others(specs, dims))
-    for size in sorted(limits.sizes):
-        if 1 < size <= LARGE and first:
-            yield dict.fromkeys(first, size)
-            yield from ({**dict.fromkeys(first, 1), name: size} for name in first)
+    yield from of_held(dims, {}, sorted(size for size in limits.sizes if 1 < size <= LARGE))
 
 
 def _of_others(specs: Sequence[InputSpec], dims: Named) -> Iterator[dict[str, int]]:

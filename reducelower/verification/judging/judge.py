@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reducelower.numerics.measure import Array, magnitude, widened
+from reducelower.numerics.measure import Array, widened
 from reducelower.verification.findings import STATUSES, SiteStatus
 from reducelower.verification.judging.question import NEAR_THE_END, Question, agree, finite, is_between
 
@@ -60,7 +60,7 @@ def judge(question: Question) -> tuple[SiteStatus, str]:
 
 def _as_a_whole(question: Question) -> tuple[SiteStatus, str]:
     """Where shapes, types or texts differ: the reference evaluator may side with the result, or excuse it."""
-    one, other = question.in_reference
+    one, other = map(question.in_reference, (False, True))
     if one is not None and (agree(one, question.results[1]) or (other is not None and agree(one, other))):
         return "departs", f"the runtime diverges from the specification: {question.found.mismatch}"
     return "different", question.found.mismatch
@@ -68,7 +68,7 @@ def _as_a_whole(question: Question) -> tuple[SiteStatus, str]:
 
 def _unexplained(question: Question) -> tuple[SiteStatus, str]:
     """The status if elements are left: they are different, unless they only lose range, and on no everyday inputs."""
-    is_everyday = _EVERYDAY[0] <= magnitude(question.case.feeds.values()) <= _EVERYDAY[1]
+    is_everyday = _EVERYDAY[0] <= question.case.range[1] <= _EVERYDAY[1]
     if not question.is_lost[question.open].all() or (is_everyday and not question.case.is_special):
         return "different", question.found.mismatch
     body = question.given("as bodies")
@@ -144,8 +144,8 @@ def _by_double(question: Question) -> Iterator[_Explained]:
     """
     if not question.is_float or question.exact is not None:
         return
-    is_at_the_ends = question.overflows and (question.has_no_square or question.has_no_reciprocal)
-    if not (question.is_conversion or is_at_the_ends or question.are_last_places):
+    is_excused = question.overflows and question.is_at_the_ends
+    if not (question.is_conversion or is_excused or question.are_last_places):
         return
     truth = question.given("in double")
     is_told = truth is not None and question.results[0].dtype != np.float64  # of doubles, no wider type tells all
@@ -181,7 +181,7 @@ def _by_reference(question: Question) -> Iterator[_Explained]:
     if given is not None:
         status: SiteStatus = "overflow" if question.is_float and question.are_last_places else "departs"
         yield _Explained(question.is_close(given), status, words)
-    one, other = question.in_reference
+    one, other = map(question.in_reference, (False, True))
     if one is not None and other is not None and agree(one, other):
         yield _Explained(question.open.copy(), "departs", words)
 

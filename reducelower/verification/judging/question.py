@@ -70,40 +70,32 @@ class Question:
         self.smallest, self.eps, self.end = smallest_and_eps(before.dtype) if self.is_float else (0.0, 0.0, np.inf)
         self.relative = tolerance_for(element_type).relative
 
-    @cached_property
+    @property
     def is_extreme(self) -> bool:
         """Whether numbers close to the limit of the range were fed, so that overflows may differ."""
-        return not self.case.is_special and magnitude(self.case.feeds.values()) > self.end * NEAR_THE_END
+        return not self.case.is_special and self.case.range[1] > self.end * NEAR_THE_END
 
-    @cached_property
-    def has_no_square(self) -> bool:
-        """Whether numbers were fed of which the square overflows."""
-        return not self.case.is_special and magnitude(self.case.feeds.values()) > self.end**0.5
-
-    @cached_property
-    def has_no_reciprocal(self) -> bool:
-        """Whether numbers were fed that are so close to zero that one divided by them overflows."""
-        floats = (value for value in self.case.feeds.values() if isinstance(value, np.ndarray) and is_float(value))
-        sizes = (np.abs(widened(value)) for value in floats)
-        return any(bool(((size > 0) & (size * self.end < 1)).any()) for size in sizes)
-
-    @cached_property
-    def in_reference(self) -> tuple[Array | None, Array | None]:
-        """What the reference evaluator gives for both sides."""
-        feeds, at = self.case.feeds, self.at
-        one, other = (self.sides.given("in the reference", feeds, at, of_result=side) for side in (False, True))
-        return one, other
+    @property
+    def is_at_the_ends(self) -> bool:
+        """Whether numbers were fed of which the square overflows, or one divided by them."""
+        least, most = self.case.range
+        return most > self.end**0.5 or 0 < least * self.end < 1
 
     @cached_property
     def overflows(self) -> bool:
-        """Whether the source overflows somewhere in this output, and exact arithmetic does not tell where it should."""
-        is_told = not self.is_float or self.case.is_special or self.exact is not None
-        return not is_told and not np.isfinite(self.source).all()
+        """Whether the source overflows somewhere in this output, and exact arithmetic does not tell where it should.
+
+        A kernel that saturates gives finite numbers there, of which double shows that they are out of range.
+        """
+        if not self.is_float or self.case.is_special or self.exact is not None:
+            return False
+        values = self.given("in double") if self.is_extreme and np.isfinite(self.source).all() else self.source
+        return values is not None and not (np.abs(values) <= self.end).all()
 
     @cached_property
     def largest(self) -> float:
         """The largest finite number that was fed, or that a side gave."""
-        return max(magnitude(self.case.feeds.values()), magnitude(self.results))
+        return max(self.case.range[1], magnitude(self.results))
 
     @cached_property
     def distance(self) -> Array:
@@ -134,6 +126,10 @@ class Question:
         """This output of a side in another way, widened; None if it is not known in the same shape."""
         value = self.sides.given(way, self.case.feeds, self.at, of_result=of_result != self.is_swapped)
         return None if value is None or value.shape != self.source.shape else widened(value)
+
+    def in_reference(self, of_result: bool) -> Array | None:
+        """This output of a side in the reference evaluator, of whatever type and shape."""
+        return self.sides.given("in the reference", self.case.feeds, self.at, of_result=of_result)
 
     def is_near(self, value: Array, radius: Any, end: float = np.inf) -> Array:
         """Where the result is near a value; above a share of the largest number, infinity is near, too."""

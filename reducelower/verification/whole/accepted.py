@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import INTEGERS, Limits, takes_any
 from reducelower.verification.feeding.roles import roles_of
 from reducelower.verification.feeding.shapes import unfit
-from reducelower.verification.feeding.sizes import Base, ladder, of_weights
+from reducelower.verification.feeding.sizes import Base, ladder, of_held
 from reducelower.verification.inputs.declared import InputSpec, may_have, named, names_in
 from reducelower.verification.judging.compare import tells
 from reducelower.verification.running.clock import Clock
@@ -98,24 +97,24 @@ class Accepted:
     def _of_sizes(self, bases: Bases, empty: Base, fixed: Mapping[str, int]) -> Base:
         """Try several sizes; return the first inputs that are accepted."""
         found: Base | None = None
-        for at, sizes in enumerate(chain(ladder(empty.dims, fixed), self._of_weights(empty, fixed))):
+        for at, sizes in enumerate(self._sizes(empty, fixed)):
             base = bases.at(empty, sizes, self._takes, at)
             found = found or base
             if sum(map(all, self._told)) >= _ENOUGH:
                 break
         if found is None:
-            too_large = (error for error in self._failures if isinstance(error, TooLargeError))
-            reason = self._failures[0].reason
-            raise next(too_large, CannotRunError(f"no inputs were found that it accepts: {reason}"))
+            error = next((each for each in self._failures if isinstance(each, TooLargeError)), None)
+            raise error or CannotRunError(f"no inputs were found that it accepts: {self._failures[0].reason}")
         return found
 
-    def _of_weights(self, empty: Base, fixed: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
-        """Sizes of weights, in the order in which nodes read them, if no other sizes were accepted."""
+    def _sizes(self, empty: Base, fixed: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
+        """Sizes to try; if none is accepted, those of weights, in the order in which nodes read them."""
+        yield from ladder(empty.dims, fixed)
         if not self.cases:
             shapes = {tensor.name: tensor.dims for tensor in self.model.graph.initializer}
             read = (shapes.get(name, ()) for node in self.model.graph.node for name in node.input)
             held = dict.fromkeys(size for shape in read if len(shape) > 1 for size in shape if size > 1)
-            yield from of_weights(empty.dims, fixed, list(held)[:_OF_WEIGHTS])
+            yield from of_held(empty.dims, fixed, list(held)[:_OF_WEIGHTS])
 
     def _takes(self, made: Mapping[str, Any]) -> bool:
         """Keep a set of inputs if the source accepts it, and return whether it does."""
