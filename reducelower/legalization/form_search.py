@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Search", "Trial", "refuse_other_operators"]
 
-_STEPS = 3
+_STEPS = 2
 """The longest chain of equivalent forms to try."""
 
 

@@ -188,9 +188,9 @@ def _bytes(attribute: AttributeProto) -> bytes:
     return attribute.SerializeToString(deterministic=True)
 
 
-_VECTORS_RESHAPED = Remedy("its vectors reshaped to the rank of the result", _reshape_vectors, ("vector",))
-_IDENTITY_BEFORE = Remedy("Identity before it", partial(_copy, is_copied=lambda op, at: at == 0), ("after",))
-_NO_DEFAULTS = Remedy("defaults left out", _drop_defaults, ("attributes",))
+_VECTORS_RESHAPED = Remedy("its vectors reshaped to the rank of the result", _reshape_vectors)
+_IDENTITY_BEFORE = Remedy("Identity before it", partial(_copy, is_copied=lambda op, at: at == 0))
+_NO_DEFAULTS = Remedy("defaults left out", _drop_defaults)
 _RESHAPED = Remedy("Reshape in place of it", _reshape)
 
 _FORMS: Mapping[str, Sequence[Remedy]] = {
@@ -201,17 +201,15 @@ _FORMS: Mapping[str, Sequence[Remedy]] = {
     **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze"), (_RESHAPED,)),
     **dict.fromkeys(("GatherElements", "GatherND", "ScatterElements", "ScatterND"), (_NO_DEFAULTS,)),
     "Cast": (_IDENTITY_BEFORE,),
-    "Concat": (Remedy("Identity before its inputs", partial(_copy, is_copied=_is_fed), ("data", "last")),),
+    "Concat": (Remedy("Identity before its inputs", partial(_copy, is_copied=_is_fed)),),
     "Gather": (Remedy("Slice and Concat in place of it", _slice_each),),
     "Gemm": (Remedy("MatMul and Add in place of it", _matmul_and_add),),
-    "DequantizeLinear": (Remedy("zero point left out", _drop_zero_point, ("inputs",)),),
+    "DequantizeLinear": (Remedy("zero point left out", _drop_zero_point),),
     "LogSoftmax": (Remedy("exponentials added up in place of it", _subtract_log_of_sum, keeps_range=True),),
     "Reshape": (Remedy("allowzero left out", _drop_allowzero),),
     "Mul": (
         _VECTORS_RESHAPED,
-        Remedy(
-            "Identity before its computed factor", partial(_copy, is_copied=_is_computed), ("after", "after_second")
-        ),
-        Remedy("sizes cast to numbers", _sizes_by_double, ("scaled_by_size",)),
+        Remedy("Identity before its computed factor", partial(_copy, is_copied=_is_computed)),
+        Remedy("sizes cast to numbers", _sizes_by_double),
     ),
 }

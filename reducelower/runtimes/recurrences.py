@@ -61,8 +61,8 @@ def _name_outputs(op: Writer) -> Written | None:
 
 RECURRENCES: Mapping[str, Sequence[Remedy]] = {
     op: (
-        Remedy("its data turned round", _reverse_data, ("attributes", "first_read")),
-        Remedy("the last of its steps", _last_of_steps, ("first_read",)),
+        Remedy("its data turned round", _reverse_data),
+        Remedy("the last of its steps", _last_of_steps),
         Remedy("its last states named", _name_outputs),
     )
     for op in ("GRU", "LSTM", "RNN")

@@ -169,22 +169,16 @@ def _in_type(op: Writer, *, wide: int, narrow: Mapping[str, Container[int]]) -> 
     return reduction.yields(op.add("Cast", result, to=element_type))
 
 
-_AXES = ("axes", "negative_axes", "noop", "keepdims")
-
 REMEDIES: Sequence[Remedy] = (
     Remedy("its elementwise step", _reduce_nothing, keeps_range=True),
-    Remedy("axes left out", _leave_axes_out, _AXES),
-    Remedy("axes listed", _list_axes, _AXES),
-    # "one axis a node" needs keepdims=1. So Squeeze comes before it, and counts as altering whether all are reduced.
-    Remedy(
-        "Squeeze after it",
-        partial(_change_dimensions, keepdims=1, last="Squeeze"),
-        (*_AXES, "rank_out", "all_axes"),
-    ),
-    Remedy("Reshape after it", partial(_change_dimensions, keepdims=1, last="Reshape"), (*_AXES, "rank_out")),
-    Remedy("Unsqueeze after it", partial(_change_dimensions, keepdims=0, last="Unsqueeze"), (*_AXES, "rank_out")),
-    Remedy("one axis a node", _one_by_one, (*_AXES, "axes_count", "all_axes", "rank", "rank_out")),
-    Remedy("negative infinity apart", _infinity_apart, ("after",)),
+    Remedy("axes left out", _leave_axes_out),
+    Remedy("axes listed", _list_axes),
+    # "one axis a node" needs keepdims=1, so Squeeze comes before it.
+    Remedy("Squeeze after it", partial(_change_dimensions, keepdims=1, last="Squeeze")),
+    Remedy("Reshape after it", partial(_change_dimensions, keepdims=1, last="Reshape")),
+    Remedy("Unsqueeze after it", partial(_change_dimensions, keepdims=0, last="Unsqueeze")),
+    Remedy("one axis a node", _one_by_one),
+    Remedy("negative infinity apart", _infinity_apart),
 )
 """Other ways to write a reduction with the same operator, in the order in which they are tried."""
 

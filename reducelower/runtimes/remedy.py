@@ -33,23 +33,14 @@ class Remedy:
         name: its name in reports, and in the facts that it does not avoid.
         by: a rule whose body replaces the node, or a function that writes the replacement. The function returns None if
             it has nothing to change, and raises RefusedError if it needs something unknown.
-        alters: the conditions of facts that may no longer be true of the result; None if any may.
         keeps_range: whether it may help if large or small values go wrong.
         caveat: what is still wrong on the runtime if it is used.
     """
 
     name: str
     by: Callable[[Writer], Written | None] | Rule
-    alters: tuple[str, ...] | None = None
     keeps_range: bool = False
     caveat: str = ""
-
-    def may_help(self, conditions: Iterable[str]) -> bool:
-        """Whether the result may escape a fact with these conditions.
-
-        A fact without conditions is true of the operator however it is written.
-        """
-        return self.alters is None or any(name in self.alters for name in conditions)
 
 
 def rewrite(op: Writer, *inputs: str, copied: Iterable[AttributeProto] | None = None, **attributes: Any) -> Written:

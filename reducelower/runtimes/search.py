@@ -126,11 +126,9 @@ def remedies_for(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules) -
     if any(fact.holds_in_every_form and fact.outcome not in _EXCUSABLE for fact in problem.facts):
         return
     seen = set().union(*(fact.not_by for fact in problem.facts))
-    # Facts are avoided one after the other. A remedy that does nothing about the first only defers it.
-    conditions = [name for fact in problem.facts[:1] for name, _ in fact.when.conditions]
     for remedy in _candidates(node, scope, problem, rules):
         # Several books may have the same rule.
-        if remedy.name not in seen and (not problem.facts or remedy.may_help(conditions)):
+        if remedy.name not in seen:
             seen.add(remedy.name)
             yield remedy
 

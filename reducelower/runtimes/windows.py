@@ -112,10 +112,10 @@ def _without(node: NodeProto, *names: str) -> list[AttributeProto]:
 
 
 _STRIDES_STATED = Remedy("strides stated", _state_strides)
-_PADS_STATED = Remedy("pads stated", _state_pads, ("attributes",))
-_VALID = Remedy("auto_pad VALID in place of no pads", _state_valid, ("attributes",))
-_NEGATED = Remedy("Neg twice before it", _negate_before, ("after",))
-_PAD_BEFORE = Remedy("Pad before it", _pad_before, ("attributes", "uneven"))
+_PADS_STATED = Remedy("pads stated", _state_pads)
+_VALID = Remedy("auto_pad VALID in place of no pads", _state_valid)
+_NEGATED = Remedy("Neg twice before it", _negate_before)
+_PAD_BEFORE = Remedy("Pad before it", _pad_before)
 _IDENTITY_AFTER = Remedy("Identity after it", _copy_after)
 
 WINDOWS: Mapping[str, Sequence[Remedy]] = {

@@ -97,7 +97,7 @@ NO_EXP = "operators = ['Exp']\nis = 'absent'"
     ],
 )
 def test_a_search_in_vain_ends_soon(op_type: str, element: str, facts: list[str]) -> None:
-    """Some 180 and 350 forms are tried, in 20 and 40 ms: first those that leave nothing wrong, then all."""
+    """Some 160 and 120 forms are tried: first those that leave nothing wrong, then all."""
     target = runtime(*facts)
     text = f"({element}[2,3,4] x) => ({element}[a,b] y) {{ y = {op_type} <axes = [1], keepdims = 0> (x) }}"
     source = model(text, 13)
@@ -106,7 +106,7 @@ def test_a_search_in_vain_ends_soon(op_type: str, element: str, facts: list[str]
     with contextlib.suppress(ConversionError):
         profile.runcall(legalize, source, Target(opset_of(source), runtime=target))
     (tried,) = (calls for (_, _, name), (_, calls, *_) in pstats.Stats(profile).stats.items() if name == "_apply")
-    assert 0 < tried <= 400
+    assert 0 < tried <= 200
 
 
 def test_no_version_is_tried_at_which_an_operator_is_what_it_was_refused_as() -> None:
