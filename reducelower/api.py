@@ -225,19 +225,18 @@ _PlanAt = Callable[[int | None], Plan]
 """Returns the plan at an opset version."""
 
 
-def _plans(bare: Document, target: Target, settings: Settings) -> _PlanAt:
+def _plans(source: Document, target: Target, settings: Settings) -> _PlanAt:
     """The plans for a target, each made once: plans that were tried to choose an opset version are needed again."""
-    return cache(lambda opset: attempt(bare, replace(target, opset=opset), settings, report=True).plan)
+    return cache(lambda opset: attempt(source.bare, replace(target, opset=opset), settings, report=True).plan)
 
 
-def _with_opset(source: Document, target: Target, settings: Settings, plan_at: _PlanAt | None = None) -> Target:
+def _with_opset(source: Document, target: Target, plan_at: _PlanAt) -> Target:
     """The target with the opset version that suits the runtime the model is for, if it is for one."""
     if target.runtime is None:
         return target
     from reducelower.runtimes.opsets import opset_for
 
-    plans = plan_at or _plans(source.bare, target, settings)
-    return opset_for(target, opset_of(source.message), lambda goal: plans(goal.opset))
+    return opset_for(target, opset_of(source.message), lambda goal: plan_at(goal.opset))
 
 
 def planned(document: Document, settings: Settings) -> Plan:
@@ -246,8 +245,8 @@ def planned(document: Document, settings: Settings) -> Plan:
     with explain_failures(document):
         fit = fitted(document, goal.runtime, settings)
         source = fit.document.bare
-        plan_at = _plans(source, goal, settings)
-        goal = _with_opset(source, goal, settings, plan_at)
+        plan_at = _plans(fit.document, goal, settings)
+        goal = _with_opset(source, goal, plan_at)
         plan = plan_at(goal.opset)
         plan = replace(_with_fit(plan, fit), refusals=(*fit.refusals, *plan.refusals))
         own = plan.source_opset
@@ -271,7 +270,7 @@ def legalized(
         fit = Changed(document) if is_plain else fitted(document, settings.target.runtime, settings)
         if fit.refusals:
             raise ConversionError(fit.refusals)
-        target = _with_opset(fit.document, settings.target, settings)
+        target = _with_opset(fit.document, settings.target, _plans(fit.document, settings.target, settings))
         made, plan = legal(fit.document, target, settings, report=report)
     if in_place:
         document.message.CopyFrom(made.message)

@@ -136,7 +136,9 @@ class Search:
                     nodes = self.apply(remedy, NodeProto.FromString(node), scope, inner)
                 except RefusedError as refused:
                     scope.node_scope.roll_back(mark)
-                    reasons.append(f"{remedy.name}: {refused.reason}")
+                    if problem.says not in refused.reason or refused.operator not in ("", copy.op_type):
+                        # Otherwise, it is still the same fact.
+                        reasons.append(f"{remedy.name}: {refused.reason}")
                     continue
                 if nodes is not None:
                     self._excuse(scope, [remedy.caveat] if remedy.caveat else [])

@@ -115,7 +115,7 @@ def raise_with_plan(
 def _raised(
     model: ModelProto, settings: Settings, chosen: Collection[str], books: Sequence[RuleBook], *, in_place: bool
 ) -> Legalized:
-    unchanged = _unchanged_plan(model)
+    unchanged = check(skeleton(model), target=Target())
     if unchanged.refusals:
         raise ConversionError(unchanged.refusals)
     if wrong := refuse_declarations(Document(model), settings):
@@ -124,16 +124,15 @@ def _raised(
     calling = deepcopy(model) if model.functions else None
     if calling is not None:
         inline(result)  # as verification does, which finds the sites by their positions
-    before = skeleton(result, LARGEST_CONSTANT)
     written = [form for name in written_operators() if name in chosen for form in forms_of(name)]
     one_pass = partial(_one_pass, result, settings, unchanged, chosen, books, written)
+    before = skeleton(result, LARGEST_CONSTANT)
     plan, left = one_pass(before)
-    is_settled = not plan.sites
-    while not is_settled:  # a composed operator may be part of a larger form
+    further = plan
+    while further.sites:  # a composed operator may be part of a larger form
         between = skeleton(result, LARGEST_CONSTANT)
         further, left = one_pass(between)
-        is_settled = not further.sites
-        plan = plan if is_settled else composed(plan, further, before, between, result)
+        plan = composed(plan, further, before, between, result) if further.sites else plan
     if calling is not None and not plan.sites:
         result.CopyFrom(calling)
     mendable = _sentences(each for each in left if each.by_opset)
@@ -167,11 +166,6 @@ def _one_pass(
     steps = (Step(source, None),)
     plan = Plan(unchanged.source_opset, unchanged.target, sites, (), carried, versions, notes, steps=steps)
     return plan, raiser.left
-
-
-def _unchanged_plan(model: ModelProto) -> Plan:
-    """The engine's plan for the model at its own opset version."""
-    return check(skeleton(model), target=Target())
 
 
 def known_operators(rules: Iterable[Book] = BOOKS) -> Collection[str]:
