@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from reducelower.legalization.composed import in_terms_of_source
 from reducelower.legalization.run import run
@@ -11,22 +12,36 @@ from reducelower.legalization.whole import Attempt, Changed
 from reducelower.legalization.whole.dead_branches import without_dead_branches
 from reducelower.legalization.whole.features import inlined
 from reducelower.legalization.whole.narrow_integers import without_narrow_integers
-from reducelower.legalization.whole.sequences import without_sequences
-from reducelower.legalization.whole.stated_shapes import without_shapes_in_loops, without_sizes_below_zero
+from reducelower.legalization.whole.sequences import MAKERS, without_sequences
+from reducelower.legalization.whole.stated_shapes import LOOPS, without_shapes_in_loops, without_sizes_below_zero
 from reducelower.model.document import Document
 from reducelower.model.functions import functions_refused
 from reducelower.options import Settings, Target
 
 __all__ = ["attempt"]
 
-_CHANGES: Sequence[Callable[[Attempt, Settings], Changed | None]] = (
-    without_dead_branches,
-    without_narrow_integers,
-    without_sequences,
-    without_shapes_in_loops,  # these two look at a result, so they come last
-    without_sizes_below_zero,
+
+class _Change(NamedTuple):
+    """A change that may help.
+
+    Attributes:
+        make: from the last attempt to a changed source; None if that would not help.
+        operators: a model without any of these needs no such change; empty if it is about something else.
+        is_for_refusals: whether it is made only if something is refused.
+    """
+
+    make: Callable[[Attempt, Settings], Changed | None]
+    operators: frozenset[str] = frozenset()
+    is_for_refusals: bool = False
+
+
+_CHANGES: Sequence[_Change] = (
+    _Change(without_dead_branches, frozenset({"If"})),
+    _Change(without_narrow_integers, is_for_refusals=True),
+    _Change(without_sequences, MAKERS, is_for_refusals=True),
+    _Change(without_shapes_in_loops, LOOPS),  # this and the next look at a result, so they come last
+    _Change(without_sizes_below_zero),
 )
-"""The changes in order, each from the best attempt so far to a changed source; None if that would not help."""
 
 
 def attempt(source: Document, target: Target, settings: Settings, *, report: bool) -> Attempt:
@@ -56,8 +71,13 @@ def _attempt(source: Document, target: Target, settings: Settings, *, report: bo
     tried = _run(source, target, settings, report=report)
     done: list[str] = []
     inner: set[str] = set()
+    operators = source.columns.operators
     for change in _CHANGES:
-        if changed := change(tried, settings):
+        if change.operators and operators.isdisjoint(change.operators):
+            continue
+        if change.is_for_refusals and not tried.plan.refusals:
+            continue
+        if changed := change.make(tried, settings):
             tried = _run(changed.document, target, settings, report=report)
             done += changed.done
             inner |= changed.inner

@@ -19,7 +19,7 @@ def without_dead_branches(tried: Attempt, settings: Settings) -> Changed | None:
     """The model without them if something is refused, or if the shapes of branches have to agree at the target."""
     source, _, plan = tried
     agree = (plan.target.opset or plan.source_opset) < UNLIKE_BRANCHES_SINCE <= plan.source_opset
-    if "If" not in source.columns.operators or not (agree or plan.refusals):
+    if not (agree or plan.refusals):
         return None
     made = source.copy()
     return Changed(Document(made)) if replace_dead_branches(made) else None

@@ -42,13 +42,13 @@ _CONVERTING = frozenset({"Cast", "CastLike", "QuantizeLinear"})
 
 
 def without_narrow_integers(tried: Attempt, settings: Settings) -> Changed | None:
-    """The model with all stored integers that are too narrow for the opset version widened, if something is refused.
+    """The model with all stored integers that are too narrow for the opset version widened.
 
     None if there are none, or if some of them cannot be widened.
     """
     opset = tried.plan.target.opset or 0
     absent = {narrow: wide for narrow, (since, wide) in _NARROW.items() if opset < since}
-    if not tried.plan.refusals or absent.keys().isdisjoint(tried.source.columns.element_types):
+    if absent.keys().isdisjoint(tried.source.columns.element_types):
         return None
     made = tried.source.copy()
     folder = None if settings.base_dir is None else DataFolder.of(settings.base_dir)

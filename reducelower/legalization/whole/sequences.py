@@ -29,14 +29,13 @@ from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.scope.node import NodeScope
 
-__all__ = ["replace_by_tensors", "without_sequences"]
+__all__ = ["MAKERS", "replace_by_tensors", "without_sequences"]
 
 _SINCE = 11
 """The opset version that introduced sequences."""
 
-_MAKERS = frozenset(
-    {"Identity", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}
-)
+MAKERS = frozenset({"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"})
+"""The operators that make sequences."""
 
 
 class _Cut(NamedTuple):
@@ -61,12 +60,10 @@ _Sequence: TypeAlias = "tuple[str | _Span, ...] | _Cut"
 
 
 def without_sequences(tried: Attempt, settings: Settings) -> Changed | None:
-    """The model without its known sequences, if something is refused and the opset version has none."""
-    source, opset = tried.source, tried.plan.target.opset or 0
-    makes_none = source.columns.operators.isdisjoint(_MAKERS - {"Identity"})
-    if opset >= _SINCE or makes_none or not tried.plan.refusals:
+    """The model without its known sequences, if the opset version has none."""
+    if (tried.plan.target.opset or 0) >= _SINCE:
         return None
-    made = source.copy()
+    made = tried.source.copy()
     sentence = f"sequences, which came with opset {_SINCE}, are taken apart into the tensors that they are made of"
     return Changed(Document(made), (sentence,)) if replace_by_tensors(made) else None
 
@@ -86,7 +83,7 @@ def replace_by_tensors(model: ModelProto) -> bool:
             if may_hold_graphs(node):
                 edits += map(Edit, scope.edited_inside(place))
             write = _READERS.get(node.op_type)
-            if node.domain not in DEFAULT_DOMAINS or not (write or node.op_type in _MAKERS):
+            if node.domain not in DEFAULT_DOMAINS or not (write or node.op_type in {"Identity", *MAKERS}):
                 continue
             op = Writer(node, NodeScope(scope, None))
             read = known.get((scope.home(op.input(0)), op.input(0)))

@@ -15,9 +15,9 @@ from reducelower.model.skeleton import without_weights
 from reducelower.model.value_info import clear_sizes_below_zero
 from reducelower.options import Settings
 
-__all__ = ["drop_shapes_in_loops", "without_shapes_in_loops", "without_sizes_below_zero"]
+__all__ = ["LOOPS", "drop_shapes_in_loops", "without_shapes_in_loops", "without_sizes_below_zero"]
 
-_LOOPS = ("Loop", "Scan")
+LOOPS = frozenset({"Loop", "Scan"})
 _MINUS_ONE = TensorShapeProto.Dimension(dim_value=-1).SerializeToString()
 _TAKEN_OUT = "took the sizes of -1 that it states for unknown"
 
@@ -25,9 +25,7 @@ _TAKEN_OUT = "took the sizes of -1 that it states for unknown"
 def without_shapes_in_loops(tried: Attempt, settings: Settings) -> Changed | None:
     """The model without the shapes stated in loops, if strict inference objects to the result and not to the source."""
     source, made, plan = tried
-    if plan.refusals or plan.source_opset == plan.target.opset or source.columns.operators.isdisjoint(_LOOPS):
-        return None
-    if not new_objection(source, made):
+    if plan.refusals or plan.source_opset == plan.target.opset or not new_objection(source, made):
         return None
     eased = source.copy()
     done = tuple(drop_shapes_in_loops(eased))
@@ -41,7 +39,7 @@ def drop_shapes_in_loops(model: ModelProto) -> Iterator[str]:
     """
     dropped = False
     for node in all_nodes(model):
-        inside = [graph for _, _, graph in subgraphs(node)] if node.op_type in _LOOPS else []
+        inside = [graph for _, _, graph in subgraphs(node)] if node.op_type in LOOPS else []
         own = 2 if node.op_type == "Loop" else 0  # onnxruntime needs the shapes of iteration count and condition
         for value in (value for body in inside for value in (*body.input[own:], *body.output[own // 2 :])):
             dropped |= value.type.tensor_type.HasField("shape")
