@@ -24,15 +24,7 @@ from reducelower.rulebook.boundaries import Boundaries
 from reducelower.rulebook.occasions import Occasion, Written
 from reducelower.scope.body import AnyScope
 
-__all__ = ["BY_ELEMENT_TYPE", "expressions", "is_expressible", "replacement"]
-
-BY_ELEMENT_TYPE = frozenset(
-    {
-        "Bernoulli", "CenterCropPad", "Gelu", "LayerNormalization", "NegativeLogLikelihoodLoss", "RMSNormalization",
-        "SoftmaxCrossEntropyLoss",
-    }
-)  # fmt: skip
-"""Operators whose function body depends on attributes and element types of operands, but not on shapes."""
+__all__ = ["expressions", "is_expressible", "replacement"]
 
 
 class _SchemaBody:
@@ -40,17 +32,21 @@ class _SchemaBody:
 
     occasion = Occasion("absent", "")
 
-    def written(self, tried: Tried) -> Written | None:
-        """The nodes of the body; None if there is none."""
+    def written(self, tried: Tried) -> Written:
+        """The nodes of the body.
+
+        Raises:
+            RefusedError: there is none.
+        """
         node, scope, opset = tried.node, tried.scope, tried.opset
         function = _schema_body(node, opset, scope)
         if function is None:
-            return None
+            raise _refusal(node, opset, scope)
         return Written(instantiate(function, node, scope, opset), opset_of(function), f"body of {node.op_type}")
 
 
 def expressions(op_type: str, own: Boundaries | None = None) -> list[AnyRule]:
-    """The ways to express an operator by others, in the order in which they are tried."""
+    """The ways to express an operator by others, in the order in which they are tried; the last refuses the rest."""
     return [*rules_for(op_type, "absent", own=own), _SchemaBody()]
 
 
@@ -66,8 +62,10 @@ def replacement(
 ) -> Written:
     """What the first rule that is for a node writes in place of it, after moving it to the version that the rule reads.
 
+    The last rule is for every node, or refuses it.
+
     Raises:
-        RefusedError: the node cannot be moved, or no rule is for it.
+        RefusedError: the node cannot be moved, or a rule refuses it.
     """
     for rule in rules:
         reads = rule.occasion.boundary(node.op_type) or opset
@@ -79,7 +77,7 @@ def replacement(
         written = rule.written(Tried(node, scope, opset))
         if written is not None:
             return written
-    raise _refusal(node, opset, scope)
+    raise AssertionError(node.op_type)
 
 
 def _refusal(node: NodeProto, opset: int, scope: AnyScope) -> RefusedError:
@@ -106,7 +104,7 @@ def _schema_body(node: NodeProto, opset: int, scope: AnyScope) -> FunctionProto 
         value_of(node, attribute.name)  # the body depends on it: refused if only the enclosing function's calls know it
     types = []
     for name in node.input:
-        operand_type = _type_for_body(node, name, scope) if name else TypeProto()
+        operand_type = scope.type(name) if name else TypeProto()
         if operand_type is None:
             raise RefusedError(
                 f"opset {scope.target_opset} does not have {node.op_type}, and the type of {name!r}, which its "
@@ -123,14 +121,6 @@ def _schema_body(node: NodeProto, opset: int, scope: AnyScope) -> FunctionProto 
             f"opset {scope.target_opset} does not have {node.op_type}, and its function body cannot be made: {reason}"
         ) from error
     return FunctionProto.FromString(text) if text else None
-
-
-def _type_for_body(node: NodeProto, name: str, scope: AnyScope) -> TypeProto | None:
-    """The type of an operand, without its shape if the function body does not depend on shapes."""
-    element_type = scope.element_type(name) if node.op_type in BY_ELEMENT_TYPE else None
-    if element_type is None:
-        return scope.type(name)
-    return TypeProto(tensor_type=TypeProto.Tensor(elem_type=element_type))
 
 
 @cache

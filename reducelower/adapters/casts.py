@@ -1,7 +1,8 @@
-"""Handle element types that the target's version of an operator lacks: cast, compute, cast back.
+"""Nodes of element types that the target's version of their operator lacks: cast, compute, cast back.
 
-This is done only if the wider type holds every value and the result after the cast back is that of the narrow type;
-otherwise the node is refused. The table at the end lists the operators, with reasons.
+This is done only if the wider type holds every value and the result after the cast back is that of the narrow type. The
+table at the end lists the operators, with reasons. Before it, rules for lacking types are tried, after it those for
+absent operators; then the node is refused.
 """
 
 from __future__ import annotations
@@ -10,64 +11,32 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
-from onnx import NodeProto, TensorProto, defs, helper, numpy_helper
+from onnx import NodeProto, TensorProto, defs, numpy_helper
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.rules import first, rules_for
+from reducelower.adapters.rules import AnyRule, Function, rules_for
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
-from reducelower.model.numbers import whole_range
 from reducelower.model.schemas import element_type_name, parse_element_type, schema, versions
 from reducelower.rulebook.boundaries import Boundaries
-from reducelower.scope.body import AnyScope
+from reducelower.rulebook.occasions import Occasion
 from reducelower.scope.values import read_tensor
 
-__all__ = ["CAST_OPSET", "Fitted", "retype"]
+__all__ = ["retypings"]
 
-CAST_OPSET = 13
-"""Opset version that the nodes added here are written for."""
-
-Fitted: TypeAlias = "tuple[list[NodeProto], NodeProto | None, list[NodeProto]]"
-"""Nodes to put before a node, the node itself unless they replace it, nodes to put after it.
-
-The node is written for the target's opset version, the ones added for `CAST_OPSET`.
-"""
+_NUMBERED_SINCE = 6
+"""First opset version whose Cast has its type as a number, and not as a name."""
 
 
-def retype(node: NodeProto, scope: AnyScope, misfit: str, goal: defs.OpSchema, own: Boundaries | None = None) -> Fitted:
-    """Fit a node to the version `goal` of its operator, which lacks the type `misfit`, spelled as in schemas.
-
-    Rules of the user's `own` are tried first.
-    """
-    written = first(rules_for(node.op_type, "lacking", own=own), node, scope, goal.since_version)
-    if written is not None:
-        return written.nodes, None, []
-    if not misfit.startswith("tensor("):
-        raise RefusedError(f"{node.op_type} does not take {misfit} at opset {scope.target_opset}")
-    op, element_type = Writer(node, scope), parse_element_type(misfit)
-    variables = _variables(op, element_type, goal)
-    for wide in _COMPUTED_IN.get(node.op_type, {}).get(element_type, ()):
-        if all(f"tensor({element_type_name(wide)})" in types for types in variables.values()):
-            if node.op_type in _GENERATORS:
-                _generate_floats(op, element_type)
-            return _cast_around(op, element_type, wide, goal, variables)
-    others = rules_for(node.op_type, "absent") if node.op_type == "BitShift" else ()
-    written = first(others, node, scope, goal.since_version)
-    if written is not None:
-        return written.nodes, None, []
-    raise refusal(op, element_type)
-
-
-def refusal(op: Writer, element_type: int) -> RefusedError:
-    """The refusal if no wider type will do; it names the oldest opset version that takes the type, if any does."""
-    name, goal = element_type_name(element_type), op.scope.target_opset
-    reason = f"{op.node.op_type} does not take {name} at opset {goal}, and no wider type gives the same result"
-    for version in versions(op.node.op_type):
-        definition = schema(op.node.op_type, version)
-        takes = definition is not None and any(f"tensor({name})" in one.types for one in definition.inputs)
-        if version > goal and takes:
-            return RefusedError(reason, f"opset {version} is the oldest that takes it")
-    return RefusedError(reason)
+def retypings(op_type: str, own: Boundaries | None = None) -> list[AnyRule]:
+    """The ways to write a node of a lacking element type, in the order in which they are tried; the last refuses it."""
+    occasion = Occasion("lacking", "")
+    return [
+        *rules_for(op_type, "lacking", own=own),
+        Function(occasion, 0, _in_wider_types),
+        *rules_for(op_type, "absent", own=own),
+        Function(occasion, 0, _refuse),
+    ]
 
 
 _T = TensorProto
@@ -85,18 +54,6 @@ _EXACT: _Wider = {
 """Wider types that hold every value exactly, those that runtimes have kernels for first."""
 
 
-def _variables(op: Writer, element_type: int, goal: defs.OpSchema) -> dict[str, set[str]]:
-    """The type variables of a schema that would be the narrow type at this node, each with the types it allows."""
-    narrow, variables = f"tensor({element_type_name(element_type)})", dict[str, set[str]]()
-    for names, formals in ((op.node.input, list(goal.inputs)), (op.node.output, list(goal.outputs))):
-        for index, name in enumerate(names):
-            formal = formals[min(index, len(formals) - 1)]
-            allowed = formal.types
-            if name and narrow not in allowed and op.scope.type_string(name) == narrow:
-                variables[formal.type_str] = allowed
-    return variables
-
-
 def _indices(names: Iterable[str], formals: list[defs.OpSchema.FormalParameter], variables: Iterable[str]) -> list[int]:
     return [
         index
@@ -105,41 +62,79 @@ def _indices(names: Iterable[str], formals: list[defs.OpSchema.FormalParameter],
     ]
 
 
-def _cast_around(op: Writer, element_type: int, wide: int, goal: defs.OpSchema, variables: Collection[str]) -> Fitted:
-    """Compute a node in a wider element type: inputs of the narrow type are cast to it, and outputs back.
+def _lacking(op: Writer, goal: defs.OpSchema) -> Mapping[str, Mapping[str, Collection[str]]]:
+    """The types of operands that a schema does not take: for each, the type variables, with the types they allow."""
+    lacking: dict[str, dict[str, Collection[str]]] = {}
+    for names, formals in ((op.node.input, goal.inputs), (op.node.output, goal.outputs)):
+        for index, name in enumerate(names):
+            formal = formals[min(index, len(formals) - 1)]
+            found = op.scope.type_string(name) if name else None
+            if found is not None and found not in formal.types:
+                lacking.setdefault(found, {})[formal.type_str] = formal.types
+    return lacking
 
-    Inputs and outputs of the node are renamed in place. The maximum or minimum of no values is infinite, so it is
-    limited to the range of the narrow type.
+
+def _wider(op_type: str, name: str, variables: Mapping[str, Collection[str]]) -> int:
+    """The type in which to compute one that is lacking, by the table below; 0 if there is none."""
+    if not name.startswith("tensor("):
+        return 0
+    for wide in _COMPUTED_IN.get(op_type, {}).get(parse_element_type(name), ()):
+        if all(f"tensor({element_type_name(wide)})" in types for types in variables.values()):
+            return wide
+    return 0
+
+
+def _in_wider_types(op: Writer) -> list[NodeProto] | None:
+    """Cast inputs of a lacking type to a wider one, and outputs back; the node is for the target, and so are the casts.
+
+    Inputs and outputs of the node are renamed in place.
     """
-    before, after, cast_names = list[NodeProto](), list[NodeProto](), dict[str, str]()
-    for index in _indices(op.node.input, list(goal.inputs), variables):
-        name = op.node.input[index]
-        if name not in cast_names:
-            cast = op.fresh(element_type_name(wide))
-            before.append(make_node("Cast", [name], [cast], to=wide))
-            cast_names[name] = cast
-        op.node.input[index] = cast_names[name]
-    for index in _indices(op.node.output, list(goal.outputs), variables):
-        name = op.node.output[index]
-        result = op.node.output[index] = op.fresh("result")
-        if op.node.op_type in _EXTREMES:
-            result = _clamped(result, op.node, op.scope, element_type, wide, after)
-        last = make_node("Cast", [result], [name], to=element_type)
-        last.name = op.fresh(element_type_name(element_type))
-        after.append(last)
-    return before, op.node, after
+    goal = schema(op.node.op_type, op.scope.target_opset)
+    assert goal is not None
+    lacking = _lacking(op, goal)
+    wider = {name: _wider(op.node.op_type, name, variables) for name, variables in lacking.items()}
+    if not all(wider.values()):
+        return None
+    for name, wide in wider.items():
+        if op.node.op_type in _GENERATORS:
+            _generate_floats(op, parse_element_type(name))
+        cast_names = dict[str, str]()
+        for index in _indices(op.node.input, list(goal.inputs), lacking[name]):
+            value = op.node.input[index]
+            if value not in cast_names:
+                cast_names[value] = op.add("Cast", value, tail=element_type_name(wide), to=_as_attribute(op, wide))
+            op.node.input[index] = cast_names[value]
+    op.nodes.append(op.node)
+    for name in wider:
+        narrow = parse_element_type(name)
+        for index in _indices(op.node.output, list(goal.outputs), lacking[name]):
+            value = op.node.output[index]
+            result = op.node.output[index] = op.fresh("result")
+            last = make_node("Cast", [result], [value], to=_as_attribute(op, narrow))
+            last.name = op.fresh(element_type_name(narrow))
+            op.nodes.append(last)
+    return op.nodes
 
 
-def _clamped(name: str, node: NodeProto, scope: AnyScope, element_type: int, wide: int, after: list[NodeProto]) -> str:
-    lowest, highest = whole_range(element_type)
-    clamped = scope.fresh(node.name or name, f"/{node.op_type}/clamped")
-    dtype = helper.tensor_dtype_to_np_dtype(wide)
-    bounds = [
-        scope.add_constant(np.array(bound, dtype), f"{element_type_name(element_type)}_{end}")
-        for end, bound in (("lowest", lowest), ("highest", highest))
-    ]
-    after.append(make_node("Clip", [name, *bounds], [clamped]))
-    return clamped
+def _as_attribute(op: Writer, element_type: int) -> int | str:
+    return element_type if op.scope.target_opset >= _NUMBERED_SINCE else TensorProto.DataType.Name(element_type)
+
+
+def _refuse(op: Writer) -> None:
+    """Refuse a node; the refusal names the oldest opset version that takes the type, if any does."""
+    op_type, opset = op.node.op_type, op.scope.target_opset
+    goal = schema(op_type, opset)
+    assert goal is not None
+    name = next(name for name, variables in _lacking(op, goal).items() if not _wider(op_type, name, variables))
+    if not name.startswith("tensor("):
+        raise RefusedError(f"{op_type} does not take {name} at opset {opset}")
+    narrow = element_type_name(parse_element_type(name))
+    reason = f"{op_type} does not take {narrow} at opset {opset}, and no wider type gives the same result"
+    for version in versions(op_type):
+        definition = schema(op_type, version)
+        if version > opset and definition is not None and any(name in one.types for one in definition.inputs):
+            raise RefusedError(reason, f"opset {version} is the oldest that takes it")
+    raise RefusedError(reason)
 
 
 def _generate_floats(op: Writer, element_type: int) -> None:
@@ -154,7 +149,6 @@ def _generate_floats(op: Writer, element_type: int) -> None:
 _GENERATORS = (
     "ConstantOfShape", "EyeLike", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
 )  # fmt: skip
-_EXTREMES = ("ReduceMax", "ReduceMin")
 
 _ROUNDED: _Wider = dict.fromkeys((_T.FLOAT16, _T.BFLOAT16), (_T.FLOAT,))
 """16-bit floats are computed in float32 and rounded at the end, as in runtimes.
@@ -194,7 +188,6 @@ _COMPUTED_IN: Mapping[str, _Wider] = {
     **dict.fromkeys(_GENERATORS, dict.fromkeys(
         (number for name, number in _T.DataType.items() if name == "BFLOAT16" or name.startswith("FLOAT8")), (_T.FLOAT,)
     )),
-    **dict.fromkeys(_EXTREMES, dict.fromkeys((_T.BOOL, _T.INT8, _T.UINT8), (_T.FLOAT,))),
     # In double, and truncated, as in the function body of later versions.
     **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), dict.fromkeys(
         (_T.INT32, _T.INT64, _T.UINT32, _T.UINT64), (_T.DOUBLE,)

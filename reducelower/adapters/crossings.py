@@ -37,7 +37,6 @@ class Crossing:
         moves: attributes of the older version that are inputs of the newer one.
         gone: attributes that the far side lacks.
         changed_defaults: attributes whose default differs on the far side, with their default here.
-        required: attributes that only the far side requires.
     """
 
     op_type: str
@@ -49,7 +48,6 @@ class Crossing:
     moves: tuple[Move, ...]
     gone: frozenset[str] = field(default=frozenset())
     changed_defaults: Mapping[str, AttributeProto] = field(default_factory=dict)
-    required: tuple[str, ...] = ()
 
     @property
     def opset(self) -> int:
@@ -72,12 +70,8 @@ class Crossing:
             or self.moves
             or self.gone
             or self.changed_defaults
-            or self.required
-            or len(self.source.inputs) > len(self.goal.inputs)
             or self.source.max_input > self.goal.max_input
             or self.source.max_output > self.goal.max_output
-            or self.source.min_input < self.goal.min_input
-            or self.source.min_output < self.goal.min_output
         )
 
     def cross(self, node: NodeProto, scope: AnyScope) -> Written | None:
@@ -99,8 +93,6 @@ class Crossing:
         if self.changed_defaults:
             self._write_defaults(node)
         self._check_arity(node)
-        if len(node.output) < self.goal.min_output:
-            self._name_needed_outputs(node, scope)
         return None
 
     def _drop_attributes(self, node: NodeProto) -> None:
@@ -138,26 +130,11 @@ class Crossing:
         if inputs > goal.max_input:
             extra = self.source.inputs[min(inputs, len(self.source.inputs)) - 1].name
             raise RefusedError(f"it uses the input {extra}, which {self.op_type} does not have at opset {self.opset}")
-        if inputs < goal.min_input:
-            raise RefusedError(
-                f"{self.op_type} needs {goal.min_input} inputs at opset {self.opset}, and it has {inputs}"
-            )
         if outputs > goal.max_output:
             raise RefusedError(
                 f"it uses the output {self.source.outputs[min(outputs, len(self.source.outputs)) - 1].name}, which "
                 f"{self.op_type} does not have at opset {self.opset}"
             )
-        if self.required:
-            present = {attribute.name for attribute in node.attribute}
-            for name in self.required:
-                if name not in present:
-                    raise RefusedError(f"{self.op_type} needs the attribute {name} at opset {self.opset}")
-
-    def _name_needed_outputs(self, node: NodeProto, scope: AnyScope) -> None:
-        """Add outputs, which nothing reads, if the far side requires more."""
-        missing = self.goal.min_output - len(node.output)
-        stem = node.name or next(filter(None, node.output), "")
-        node.output.extend(scope.fresh(stem, f"/{self.op_type}/unread") for _ in range(missing))
 
 
 def crossing_at(op_type: str, boundary: int, *, down: bool, own: Boundaries | None = None) -> Crossing:
@@ -170,17 +147,14 @@ def crossing_at(op_type: str, boundary: int, *, down: bool, own: Boundaries | No
     moved = {move.attribute for move in moves}
     gone = frozenset(set(source.attributes) - set(goal.attributes) - moved)
     changed: dict[str, AttributeProto] = {}
-    required: list[str] = []
     for name, attribute in goal.attributes.items():
         before = source.attributes.get(name)
-        if attribute.required and name not in moved and (before is None or not before.required):
-            required.append(name)
         if before is None or before.type != attribute.type or before.required:
             continue
         if before.default_value.type and before.default_value != attribute.default_value:
             changed[name] = before.default_value
     rules = tuple(rules_for(op_type, "below" if down else "from", boundary, own))
-    return Crossing(op_type, boundary, down, source, goal, rules, moves, gone, changed, tuple(required))
+    return Crossing(op_type, boundary, down, source, goal, rules, moves, gone, changed)
 
 
 @lru_cache(maxsize=8192)

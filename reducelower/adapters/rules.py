@@ -42,7 +42,7 @@ _Write: TypeAlias = Callable[[Writer], "list[NodeProto] | None"]
 
 @dataclass(frozen=True)
 class Function:
-    """A rule in Python."""
+    """A rule in Python; opset 0 stands for that of the node."""
 
     occasion: Occasion
     opset: int
@@ -51,7 +51,7 @@ class Function:
     def written(self, tried: Tried) -> Written | None:
         """See `AnyRule.written`."""
         nodes = self.write(Writer(tried.node, tried.scope))
-        return None if nodes is None else Written(nodes, self.opset)
+        return None if nodes is None else Written(nodes, self.opset or tried.opset)
 
 
 _FUNCTIONS: dict[str, list[Function]] = {}

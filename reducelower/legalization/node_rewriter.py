@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from onnx import GraphProto, NodeProto
 
-from reducelower.adapters import casts
 from reducelower.adapters.absent import expressions, replacement
 from reducelower.adapters.allowed import refuse_disallowed
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.casts import retypings
 from reducelower.adapters.crossings import moved
 from reducelower.adapters.rules import AnyRule, first
 from reducelower.errors import RefusedError, RuleError, UnknownValueError
@@ -239,21 +239,12 @@ class NodeRewriter:
         return refused
 
     def fit(self, node: NodeProto, scope: AnyScope, *, strict: bool = True) -> list[NodeProto] | None:
-        """Add casts around a node if the target's version does not take its element type; None if it does.
+        """Replace a node if the target's version does not take its element type; return None if it does.
 
         An unknown type is refused if `strict`, else accepted.
         """
         goal = schema(node.op_type, self.goal)
-        if goal is None:
+        if goal is None or first_type_not_taken(node, scope, goal, strict=strict) is None:
             return None
-        misfit = first_type_not_taken(node, scope, goal, strict=strict)
-        if misfit is None:
-            return None
-        before, inner, after = casts.retype(node, scope, misfit, goal, self._own)
-        middle = [] if inner is None else [inner]
-        body = BodyScope(scope, [*before, *middle, *after], self.goal)
-        # Node and casts are for different opset versions, and the target takes the types of the casts.
-        around = (self.settle_all(before, casts.CAST_OPSET, body), self.settle_all(after, casts.CAST_OPSET, body))
-        if inner is not None and first_type_not_taken(inner, body, goal, strict=False) not in (None, misfit):
-            middle = self.fit(inner, body, strict=False) or middle  # for a second type that is not taken
-        return [*around[0], *middle, *around[1]]
+        rules = retypings(node.op_type, self._own)
+        return self._replaced(node, self.goal, scope, rules, mistyped=True)[0]

@@ -79,26 +79,10 @@ class Rules:
         return rule
 
     def find_simpler(self, node: NodeProto, scope: Scope) -> Rule:
-        """The rule that expands a composite reduction if the user did not ask for a particular book."""
-        # The specification's bodies overflow where kernels do not, so stable ones are preferred. These need the rank
-        # below opset 18, for their ReduceMax, and the element type, for their constants.
-        is_ranked = scope.rank(node.input[0]) is not None or scope.target_opset >= 18
-        is_typed = scope.element_type(node.input[0]) is not None
-        books = [load_book("stable" if is_ranked and is_typed else "spec"), load_book("core")]
-        if self.book.name != "spec":
-            books.insert(0, self.book)
-        for book in books:
-            rule = self._find(book, node, scope)
-            if rule is None:
-                continue
-            if book.name == "stable" and not is_ranked and "ReduceMax" in rule.operators:
-                data = node.input[0]
-                raise RefusedError(
-                    f"its axes are computed at run time, and the rank of {data!r} is not known",
-                    f"{scope.how_to_declare(data, 'rank')}, make the axes constant, aim at opset 18, "
-                    "or take bodies that overflow with --rules spec",
-                )
-            return rule
+        """The rule that expands a composite reduction if the user need not have asked for that: of any book."""
+        for book in (self.book, load_book("stable"), load_book("core")):
+            if (rule := self._find(book, node, scope)) is not None:
+                return rule
         return self.find(node, scope)
 
     def _find(self, book: RuleBook, node: NodeProto, scope: Scope) -> Rule | None:

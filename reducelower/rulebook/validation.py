@@ -24,9 +24,6 @@ __all__ = ["check_boundaries", "validate"]
 _COMPLETE = 18
 """Bodies for older opset versions may use operators of this one to compute constants, and CastLike in place of Cast."""
 
-_RETYPED = 13
-"""The opset version of bodies for lacking element types, the same as that of the casts around other nodes."""
-
 
 def validate(source: Source, op_type: str, helpers: Helpers) -> None:
     """Check a function against the operator that it replaces.
@@ -120,9 +117,6 @@ def _check_rule(op_type: str, rule: BoundaryRule, domain: str) -> None:
     if problem := _problem_of(rule.occasion, op_type, domain):
         raise source.error(problem, "overload")
     _check_name(source, op_type)
-    if rule.occasion.way == "lacking" and rule.opset != _RETYPED:
-        reason = f"a body for an element type that is lacking is written for opset {_RETYPED}"
-        raise source.error(reason, "opset_import")
     if domain and not rule.opset:
         raise source.error("a rule says for which opset version its body is written", "opset_import")
     operators = [] if domain else _schemas(op_type)

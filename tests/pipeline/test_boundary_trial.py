@@ -65,12 +65,6 @@ def test_what_comes_of_rules_for_version_boundaries(claim: str, tmp_path: Path) 
             np.testing.assert_array_equal(result, eval(row["gives"], VOCABULARY))
 
 
-def test_a_rule_for_a_lacking_element_type_is_written_for_the_opset_of_casts(tmp_path: Path) -> None:
-    row = {"files": {"Relu.onnxtxt": "$relu"}, "change": [": 13]", ": 12]"]}
-    with pytest.raises(RuleError, match="written for opset 13"):
-        load_book(written(tmp_path, row, {})).check()
-
-
 def test_rows_of_a_user_are_refused(tmp_path: Path) -> None:
     (tmp_path / "versions").mkdir()
     (tmp_path / "versions" / "attributes.toml").write_text('Concat = [{ at = "from 4", set = { axis = 1 } }]')
