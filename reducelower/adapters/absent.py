@@ -18,8 +18,8 @@ from reducelower.model.attributes import value_of
 from reducelower.model.graph import HOLDING_GRAPHS
 from reducelower.model.schemas import has_body, is_deprecated, opset_of, versions
 from reducelower.model.text import one_line
-from reducelower.rulebook.asked import Tried
-from reducelower.rulebook.bodies import instantiate
+from reducelower.rulebook.asked import Asked, Tried
+from reducelower.rulebook.bodies import write_out
 from reducelower.rulebook.boundaries import Boundaries
 from reducelower.rulebook.occasions import Occasion, Written
 from reducelower.scope.body import AnyScope
@@ -42,7 +42,8 @@ class _SchemaBody:
         function = _schema_body(node, opset, scope)
         if function is None:
             raise _refusal(node, opset, scope)
-        return Written(instantiate(function, node, scope, opset), opset_of(function), f"body of {node.op_type}")
+        nodes = write_out(function, {}, Asked(function, node, scope, opset), is_general=True)
+        return Written(nodes, opset_of(function), f"body of {node.op_type}")
 
 
 def expressions(op_type: str, own: Boundaries | None = None) -> list[AnyRule]:

@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from onnx import FunctionProto, GraphProto, NodeProto, helper
 
 from reducelower.model.attributes import copy_marks
 from reducelower.model.graph import subgraphs
-from reducelower.model.schemas import opset_of
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.reading import Helpers
-from reducelower.rulebook.specializing import specialized
-from reducelower.rulebook.values import Simplified
+from reducelower.rulebook.specializing import OWN_OPERATORS
+from reducelower.rulebook.writer import BodyWriter
 from reducelower.scope.body import AnyScope, BodyScope
-from reducelower.scope.scope import Scope
 from reducelower.types.borders import carried
 
-__all__ = ["instantiate", "write_out"]
+__all__ = ["write_out"]
 
 
-def instantiate(
-    function: FunctionProto, node: NodeProto, scope: AnyScope, opset: int, helpers: Helpers | None = None
+def write_out(
+    function: FunctionProto,
+    helpers: Helpers,
+    asked: Asked,
+    known_inputs: Iterable[str] = (),
+    *,
+    is_general: bool = False,
 ) -> list[NodeProto]:
-    """The nodes of a function body that replace a node, at the opset version of the body."""
-    body = specialized(function, helpers or {}, Asked(function, node, scope, opset), is_general=True)
-    return _Instance(function, body, node, scope).nodes()
+    """The nodes of a function body that replace a node, at the opset version of the body.
 
-
-def write_out(function: FunctionProto, body: Simplified, node: NodeProto, scope: AnyScope) -> list[NodeProto]:
-    """The nodes of a body that was written for a node, with names of the graph."""
-    nodes = _Instance(function, body, node, scope).nodes()
-    if any(attribute.HasField("g") for each in nodes for attribute in each.attribute):
-        _state_ranks(nodes, node.output, scope, opset_of(function))
+    Args:
+        function: the rule, or the body in an operator's schema.
+        helpers: functions that it may call.
+        asked: the node.
+        known_inputs: inputs whose constant values it computes with.
+        is_general: whether the body may not depend on the node's sizes and element types, so that it serves many nodes.
+    """
+    body = BodyWriter(function, helpers, asked, set(known_inputs), is_general, OWN_OPERATORS)
+    body.write_body()
+    nodes = _Instance(body).nodes()
+    if not is_general and any(attribute.HasField("g") for each in nodes for attribute in each.attribute):
+        _state_ranks(nodes, asked.node.output, asked.scope, body.opset)
     return nodes
 
 
@@ -77,11 +84,11 @@ def _rank_in_scan(node: NodeProto, place: int, scope: AnyScope) -> int | None:
 class _Instance:
     """One use of a function body for one node."""
 
-    def __init__(self, function: FunctionProto, body: Simplified, node: NodeProto, scope: Scope) -> None:
-        self.function = function
+    def __init__(self, body: BodyWriter) -> None:
         self.body = body
-        self.node = node
-        self.scope = scope
+        self.function = function = body.function
+        self.node = node = body.asked.node
+        self.scope = body.asked.scope
         self.stem = node.name or node.output[0]
         self.names: dict[str, str] = {"": ""}
         # Those that nodes still read become constants of the graph.

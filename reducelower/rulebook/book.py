@@ -12,9 +12,9 @@ from onnx import FunctionProto, defs
 
 from reducelower.errors import RuleError
 from reducelower.model.schemas import element_type_name
-from reducelower.rulebook.asked import Tried
+from reducelower.rulebook.asked import Asked, Tried
 from reducelower.rulebook.bindings import SUPPORTED, Claim, claim_of
-from reducelower.rulebook.bodies import instantiate
+from reducelower.rulebook.bodies import write_out
 from reducelower.rulebook.boundaries import Boundaries, shipped
 from reducelower.rulebook.occasions import Occasion, Written
 from reducelower.rulebook.reading import (
@@ -52,8 +52,8 @@ class Rule(RuleText):
         """The nodes of the body."""
         if self.is_own:
             tried.scope.node_scope.applied.append(self.place)
-        nodes = instantiate(self.function, tried.node, tried.scope, self.opset, self.helpers)
-        return Written(nodes, self.opset, self.name)
+        asked = Asked(self.function, tried.node, tried.scope, self.opset)
+        return Written(write_out(self.function, self.helpers, asked, is_general=True), self.opset, self.name)
 
     @property
     def element_types(self) -> str:

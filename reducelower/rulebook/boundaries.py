@@ -18,7 +18,6 @@ from reducelower.rulebook.bodies import write_out
 from reducelower.rulebook.guards import filled, read_as_constants, terms, value_of
 from reducelower.rulebook.occasions import Occasion, Written
 from reducelower.rulebook.reading import VERSIONS, Folder, Helpers, RuleText, Source, by_name, home
-from reducelower.rulebook.specializing import specialized
 
 __all__ = ["Boundaries", "BoundaryRule", "shipped"]
 
@@ -55,8 +54,7 @@ class BoundaryRule(RuleText):
     def _body(self, asked: Asked, tried: Tried) -> Written:
         function = with_all(self.function, tried.node)
         known_inputs = {name for name in read_as_constants(self.occasion.guard) if asked.is_input(name)}
-        body = specialized(function, self.helpers, asked, known_inputs)
-        nodes = write_out(function, body, tried.node, tried.scope)
+        nodes = write_out(function, self.helpers, asked, known_inputs)
         if self.book:
             tried.scope.node_scope.applied.append(self.place)
         doc_string = self.function.doc_string

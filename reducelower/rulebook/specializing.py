@@ -19,22 +19,20 @@ condition becomes one of its branches, and helpers are inlined. Besides ONNX's o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
-from onnx import FunctionProto, NodeProto, helper
+from onnx import NodeProto, helper
 
 from reducelower.errors import RefusedError
 from reducelower.model.graph import subgraphs
-from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.guards import evaluated, filled, read_as_constants
 from reducelower.rulebook.occasions import NeedsBodyError
-from reducelower.rulebook.reading import Helpers
-from reducelower.rulebook.values import Frame, Simplified
+from reducelower.rulebook.values import Frame
 from reducelower.rulebook.writer import BodyWriter, OwnOperator
 
-__all__ = ["OWN_OPERATORS", "specialized"]
+__all__ = ["OWN_OPERATORS"]
 
 _LEAST_OUTPUTS = "least_outputs"
 """The last attribute of a ``Self`` says how many of its outputs stay even if nothing reads them."""
@@ -65,7 +63,7 @@ def _rank(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame
         operand = body.asked.operand(name)
         rank = body.asked.scope.rank(operand)
     else:
-        constant = body.done.constants.get(name)
+        constant = body.constants.get(name)
         operand, rank = "", None if constant is None else constant.ndim
     if rank is not None:
         frame.names[node.output[0]] = body.constant(f"rank_{rank}", np.array([rank] if node.attribute else rank))
@@ -146,7 +144,7 @@ def _if(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) 
     outputs = [body.yields(name, frame) for name in node.output]
     body.emit("If", inputs, outputs, attributes)
     for place, name in enumerate(outputs):
-        types = [attribute.g.output[place].type.tensor_type for attribute in body.done.nodes[-1].attribute]
+        types = [attribute.g.output[place].type.tensor_type for attribute in body.nodes[-1].attribute]
         element_type = next((each.elem_type for each in types if each.elem_type), 0)
         for each in types if element_type else ():
             each.elem_type = element_type
@@ -200,23 +198,3 @@ OWN_OPERATORS: Mapping[str, OwnOperator] = {
     "SizeAlong": OwnOperator(_size_along, 1, 1, ("axis",), ("scalar",)),
 }
 """The operators that have their own way of being written."""
-
-
-def specialized(
-    function: FunctionProto,
-    helpers: Helpers,
-    asked: Asked,
-    known_inputs: Iterable[str] = (),
-    *,
-    is_general: bool = False,
-) -> Simplified:
-    """The body for a node.
-
-    Args:
-        function: the rule, or the body in an operator's schema.
-        helpers: functions that it may call.
-        asked: the node.
-        known_inputs: inputs whose constant values it computes with.
-        is_general: whether the body may not depend on the node's sizes and element types, so that it serves many nodes.
-    """
-    return BodyWriter(function, helpers, asked, set(known_inputs), is_general, OWN_OPERATORS).written()

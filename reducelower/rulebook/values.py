@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -18,25 +18,10 @@ from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import BINDINGS, bound, is_stashed, of_nothing
 from reducelower.rulebook.numbers import NUMBERS
 
-__all__ = ["KNOWN_NAMES", "BodyValues", "Frame", "Simplified", "goal_of_cast", "types_of_outputs"]
+__all__ = ["KNOWN_NAMES", "BodyValues", "Frame", "goal_of_cast", "types_of_outputs"]
 
 Type: TypeAlias = "Callable[[], int | None]"
 """The element type of a value, computed only if the body depends on it."""
-
-
-@dataclass
-class Simplified:
-    """A simplified body.
-
-    Attributes:
-        nodes: the remaining nodes.
-        constants: folded values by name.
-        same: names that are aliases of other values.
-    """
-
-    nodes: list[NodeProto] = field(default_factory=list)
-    constants: dict[str, Array] = field(default_factory=dict)
-    same: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -53,7 +38,9 @@ class BodyValues:
     Attributes:
         function: the rule.
         asked: the node.
-        done: the body as written so far.
+        nodes: the nodes as written so far.
+        constants: folded values by name.
+        same: names that are aliases of other values.
         types: functions that find the element types of values.
         known_inputs: inputs whose constant values the body computes with.
         unknown_rank: an input whose unknown rank the body depends on.
@@ -63,7 +50,9 @@ class BodyValues:
         self.function = function
         self.asked = asked
         self.opset = opset_of(function)
-        self.done = Simplified()
+        self.nodes: list[NodeProto] = []
+        self.constants: dict[str, Array] = {}
+        self.same: dict[str, str] = {}
         self._taken = {*function.input, *function.output, "first", "second"}  # by which `asked` knows operands as well
         self._numbers: dict[str, int] = {}
         self.known_inputs = known_inputs
@@ -114,18 +103,18 @@ class BodyValues:
 
     def constant(self, name: str, value: Array) -> str:
         """The name of a constant of the body."""
-        existing = self.done.constants.get(name)
+        existing = self.constants.get(name)
         is_other = existing is not None and (existing.dtype != value.dtype or not np.array_equal(existing, value))
         if is_other or (existing is None and name in self._taken):
             name = self.free(name)
-        self.done.constants[name] = np.asarray(value)
+        self.constants[name] = np.asarray(value)
         self.types[name] = partial(helper.np_dtype_to_tensor_dtype, value.dtype)
         return name
 
     def free(self, name: str) -> str:
         """A name that nothing in the body has yet."""
         candidate = name
-        while candidate in self._taken or candidate in self.done.constants:
+        while candidate in self._taken or candidate in self.constants:
             self._numbers[name] = self._numbers.get(name, 1) + 1
             candidate = f"{name}_{self._numbers[name]}"
         self._taken.add(candidate)
@@ -135,7 +124,7 @@ class BodyValues:
         """The value of a constant, or of an input that the guard found constant."""
         if name in self.known_inputs:
             return self.asked.value(name)
-        return self.done.constants.get(name)
+        return self.constants.get(name)
 
     def yields(self, name: str, frame: Frame) -> str:
         """The name in the body for an output of a node."""

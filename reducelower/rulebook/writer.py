@@ -18,7 +18,7 @@ from reducelower.model.skeleton import LARGEST_CONSTANT
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import chosen
 from reducelower.rulebook.reading import Helpers
-from reducelower.rulebook.values import BodyValues, Frame, Simplified, goal_of_cast, types_of_outputs
+from reducelower.rulebook.values import BodyValues, Frame, goal_of_cast, types_of_outputs
 from reducelower.types.contents import evaluated
 
 __all__ = ["BodyWriter", "OwnOperator"]
@@ -65,8 +65,8 @@ class BodyWriter(BodyValues):
         self._own = own
         self.least_outputs = 0
 
-    def written(self) -> Simplified:
-        """Write and return the body."""
+    def write_body(self) -> None:
+        """Write the body, without what the node's outputs do not need."""
         function, asked = self.function, self.asked
         stated = {attribute.name: attribute for attribute in asked.node.attribute}
         defaults = {attribute.name: attribute for attribute in function.attribute_proto}
@@ -77,19 +77,18 @@ class BodyWriter(BodyValues):
         self.write(function.node, frame)
         for name in outputs:
             if frame.names[name] != name:
-                self.done.same[name] = frame.names[name]
-        wanted = {self.done.same.get(name, name) for name in outputs}
-        self.done.nodes = nodes_needed(self.done.nodes, wanted)
-        read = wanted | {name for node in self.done.nodes for name in read_by(node)}
+                self.same[name] = frame.names[name]
+        wanted = {self.same.get(name, name) for name in outputs}
+        self.nodes = nodes_needed(self.nodes, wanted)
+        read = wanted | {name for node in self.nodes for name in read_by(node)}
         operator = schema_in_force(asked.node.op_type, self.opset, asked.node.domain)
         kept = max(self.least_outputs, 0 if operator is None else operator.min_output)
-        for node in self.done.nodes:
+        for node in self.nodes:
             if node.op_type == asked.node.op_type:
                 node.output[kept:] = [name if name in read else "" for name in node.output[kept:]]
                 while len(node.output) > 1 and not node.output[-1]:
                     del node.output[-1]
         self.types.clear()  # breaks a reference cycle that would keep the model alive
-        return self.done
 
     def write(self, nodes: Iterable[NodeProto], frame: Frame) -> None:
         """Write nodes of a function."""
@@ -109,7 +108,7 @@ class BodyWriter(BodyValues):
         """Append a node."""
         node = NodeProto(op_type=op_type, input=inputs, output=outputs, attribute=attributes)
         self.types.update(types_of_outputs(node, self.opset, self.types))
-        self.done.nodes.append(node)
+        self.nodes.append(node)
 
     def emit_unless_known(self, node: NodeProto, frame: Frame) -> None:
         """Append a node whose outputs have the names of its function, or note its output as a constant."""
@@ -146,7 +145,7 @@ class BodyWriter(BodyValues):
             return axes is not None and not axes.size
         if node.op_type == "Add":
             return "" in node.input
-        if node.op_type not in _CASTS or node.input[0] in self.done.constants:
+        if node.op_type not in _CASTS or node.input[0] in self.constants:
             return False
         if self._is_general and "stash_type" not in frame.attributes:
             return False
@@ -210,7 +209,7 @@ class BodyWriter(BodyValues):
 
     def branch(self, graph: GraphProto, frame: Frame) -> GraphProto:
         """A subgraph, written."""
-        outside, self.done.nodes = self.done.nodes, []
+        outside, self.nodes = self.nodes, []
         inner = Frame(dict(frame.names), frame.attributes)
         inputs = []
         for value in graph.input:
@@ -225,8 +224,8 @@ class BodyWriter(BodyValues):
             if name in results[:place] or any(value.name == name for value in inputs):  # it needs a node of its own
                 results[place] = self.free(graph.output[place].name)
                 self.types[results[place]] = self.types[name]
-                self.done.nodes.append(NodeProto(op_type="Identity", input=[name], output=[results[place]]))
-        inside, self.done.nodes = self.done.nodes, outside
+                self.nodes.append(NodeProto(op_type="Identity", input=[name], output=[results[place]]))
+        inside, self.nodes = self.nodes, outside
         types = [self.types[name]() if name in self.types else 0 for name in results]
         outputs = [
             ValueInfoProto(name=name, type=output.type)

@@ -113,31 +113,23 @@ class _Sizes:
         return self.places[0] * self.places[1]
 
 
-@rule("DeformConv", "absent as of 19", opset=19)
-def _of_halves(op: Writer) -> list[NodeProto] | None:
-    """Compute 16-bit floats in float, as kernels do for sums; 16 bits are also too few for coordinates."""
-    element_type = op.element_type(0)
-    if element_type not in HALVES:
-        return None
-    inputs = [name and op.add("Cast", name, tail="wide", to=TensorProto.FLOAT) for name in op.node.input]
-    result = op.add("DeformConv", *inputs, tail="wide_result", copied=op.node.attribute)
-    return op.yields("Cast", result, to=element_type)
-
-
 @rule("DeformConv", "absent as of 19", opset=13)
 def _deform_conv(op: Writer) -> list[NodeProto]:
     """Multiply the weights by the columns of a convolution, which are interpolated where the offsets point."""
-    sizes = _sizes(op)
-    columns = _columns(op, sizes, op.element_type(0))
+    sizes, own_type = _sizes(op), op.element_type(0)
+    # As kernels do for sums of 16-bit floats; these are also too coarse for coordinates.
+    wide = TensorProto.FLOAT if own_type in HALVES else own_type
+    op.node.input[:] = [name and op.cast(name, own_type, wide, "wide") for name in op.node.input]
+    columns = _columns(op, sizes, wide)
     per_group = sizes.channels // sizes.groups * sizes.taps
     columns = _reshaped(op, columns, [-1, sizes.groups, per_group, sizes.spots], "columns")
     weights = _reshaped(op, op.input(1), [sizes.groups, sizes.results // sizes.groups, per_group], "weights")
     product = op.add("MatMul", weights, columns, tail="product")
     result_shape = op.integers([-1, sizes.results, *sizes.places], "result_shape")
-    if not op.input(3):
-        return op.yields("Reshape", product, result_shape)
     result = op.add("Reshape", product, result_shape, tail="unbiased")
-    return op.yields("Add", result, _reshaped(op, op.input(3), [sizes.results, 1, 1], "bias"))
+    if op.input(3):
+        result = op.add("Add", result, _reshaped(op, op.input(3), [sizes.results, 1, 1], "bias"), tail="result")
+    return op.yields_cast(result, wide, own_type)
 
 
 def _sizes(op: Writer) -> _Sizes:

@@ -82,8 +82,7 @@ def _axes(op: Writer, scales: str, sizes: str) -> list[Axis] | None:
     if op.scope.rank(op.input(0)) is None:
         return None
     axes = [axis for _, axis in _changing(op, scales, sizes)]
-    known = [axis for axis in axes if axis is not None]
-    return known if len(known) == len(axes) else None
+    return None if None in axes else [axis for axis in axes if axis is not None]
 
 
 def _scaled(size: int, scale: float) -> int | None:
