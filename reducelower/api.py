@@ -175,9 +175,9 @@ def expand(
         >>> [node.op_type for node in reducelower.expand(model, rules="core").graph.node][:2]
         ['Abs', 'ReduceMax']
     """
-    check_arguments(ops=ops, rules=rules, without_types=without_types)
+    check_arguments(ops=ops, rules=rules)
     names = Rules(rules).book.reductions if ops is None else ops
-    target = Target(None, frozenset(names), frozenset(without_types), assume_nonempty=assume_nonempty)
+    target = Target(None, names, without_types, assume_nonempty=assume_nonempty)
     return legalized(model, _settings(target, rules, {"ir_version": "keep", **options}), in_place=in_place)[0]
 
 

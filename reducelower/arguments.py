@@ -100,8 +100,6 @@ def _kinds() -> Mapping[str, _Kind]:
         "opset": _integer("an int such as 13", -inf),
         "plan": _Kind("a reducelower.Plan, as legalize gives it", mark="source_opset"),
         "ops": _NAMES,
-        "without": _NAMES,
-        "without_types": _NAMES,
         "rules": _Kind(
             "a rule book ('spec', 'stable', 'core'), a folder of rules or a RuleBook",
             (str, os.PathLike),

@@ -91,7 +91,7 @@ def main() -> int:
             except ConversionError as refused:
                 after, why = "told", str(refused)
             pairs[before, after] += 1
-            (found,) = where(Document(source.model).for_trials(), [runtime])
+            (found,) = where(Document(source.model).bare, [runtime])
             agreed += agrees(found, before, after)
             if after != "right":
                 problems.append(f"{source.kind}, {source.name}: {before}, then {after}: {' '.join(why.split())[:160]}")
