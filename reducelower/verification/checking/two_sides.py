@@ -16,7 +16,7 @@ from reducelower.verification.checking.tally import Tally
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.feeding.shapes import unfit
-from reducelower.verification.inputs.declared import may_have
+from reducelower.verification.inputs.declared import are_stated
 from reducelower.verification.judging.compare import compare_outputs, unlike
 from reducelower.verification.judging.judge import judge
 from reducelower.verification.judging.question import Question
@@ -156,23 +156,14 @@ class _Run:
 
     def _contradicts_model(self, feeds: Mapping[str, Any], expected: Sequence[Any]) -> bool:
         """Whether inputs of the declared shapes give another shape than the model states, due to sizes among them."""
-        if not self._sets.limits.where or not all(
-            may_have(item.dims, feeds[item.name].shape)
-            for item in self._sides.pair.inputs
-            if isinstance(feeds[item.name], np.ndarray)
-        ):
-            return False
-        return self._gives_another_shape(expected)
+        inputs = self._sides.pair.inputs
+        is_as_declared = are_stated((item.dims for item in inputs), (feeds[item.name] for item in inputs))
+        return bool(self._sets.limits.where) and is_as_declared and self._gives_another_shape(expected)
 
     def _gives_another_shape(self, expected: Sequence[Any]) -> bool:
         """Whether the source gave another shape than the model states for its outputs."""
         pair = self._sides.pair
-        stated = map(pair.before.graph.stated_type, pair.outputs)
-        return not all(
-            may_have(known.sizes, value.shape)
-            for known, value in zip(stated, expected, strict=True)
-            if isinstance(value, np.ndarray)
-        )
+        return not are_stated((pair.before.graph.stated_type(name).sizes for name in pair.outputs), expected)
 
     # Sets of inputs
 

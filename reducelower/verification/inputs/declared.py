@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
+import numpy as np
 from onnx import ModelProto
 
 from reducelower.model.value_info import may_be_of_one_shape, stated_type
@@ -15,6 +17,7 @@ __all__ = [
     "Dims",
     "InputSpec",
     "Named",
+    "are_stated",
     "check_making",
     "free_sizes",
     "input_specs",
@@ -43,6 +46,12 @@ class InputSpec:
 def may_have(dims: Dims | None, shape: tuple[int, ...]) -> bool:
     """Whether a value may have this shape, as far as its shape is known."""
     return dims is None or may_be_of_one_shape(dims, shape)
+
+
+def are_stated(stated: Iterable[Dims | None], values: Iterable[Any]) -> bool:
+    """Whether values may have the sizes that are stated for them; what is no array has none."""
+    pairs = zip(stated, values, strict=True)
+    return all(may_have(dims, value.shape) for dims, value in pairs if isinstance(value, np.ndarray))
 
 
 def input_specs(model: ModelProto) -> tuple[tuple[InputSpec, ...], dict[str, str]]:

@@ -21,11 +21,11 @@ from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRunt
 from reducelower.verification.running.source import Source
 from reducelower.verification.running.wider import in_double, modern, with_bodies
 
-__all__ = ["Sides"]
+__all__ = ["REDRAWN", "Sides"]
 
 _DRAWS = 4  # one draw may leave an element in place by chance
 _STEPS = np.array([-2.0, -1.0, 1.0, 2.0])  # ULP
-_REDRAWN = 32  # runs until random numbers give another result: with one element, most draws give the same
+REDRAWN = 32  # runs until random numbers give another result: with one element, most draws give the same
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Sides:
         kinds = {node.op_type for node in walk(self.pair.nodes)}
         if kinds.isdisjoint(RANDOM):
             return False
-        again = (self.sessions[0].run(feeds, None)[at] for _ in range(_REDRAWN))
+        again = (self.sessions[0].run(feeds, None)[at] for _ in range(REDRAWN))
         return not kinds.isdisjoint(BY_PROBABILITY) or not all(identical(value, result) for value in again)
 
 

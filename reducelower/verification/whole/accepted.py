@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, ValueInfoProto
+from onnx import ModelProto
 
 from reducelower.model.graph import all_nodes
 from reducelower.model.text import counted
@@ -18,7 +18,7 @@ from reducelower.verification.feeding.limits import INTEGERS, Limits, takes_any
 from reducelower.verification.feeding.roles import roles_of
 from reducelower.verification.feeding.shapes import unfit
 from reducelower.verification.feeding.sizes import Base, ladder, of_held
-from reducelower.verification.inputs.declared import InputSpec, may_have, named, names_in
+from reducelower.verification.inputs.declared import InputSpec, are_stated, named, names_in
 from reducelower.verification.judging.compare import tells
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions
@@ -137,7 +137,8 @@ class Accepted:
                 self._unfit.add(shapes)
             return False
         count = len(self.model.graph.output)
-        if self._has_roles and not all(map(_is_stated, self.model.graph.output, results)):
+        stated = (stated_type(output.type).sizes for output in self.model.graph.output)
+        if self._has_roles and not are_stated(stated, results[:count]):
             self._failures.append(CannotRunError("it gives other shapes than the model states"))
             return False
         self.inside = self.inside if self.cases else results[count:]
@@ -175,11 +176,6 @@ class Accepted:
             for zero in (free, *([name] for name in free[:_MOST_WITHOUT])):
                 if not self._has_room() or bases.at(base, {**base.sizes, **dict.fromkeys(zero, 0)}, self._takes):
                     return
-
-
-def _is_stated(output: ValueInfoProto, value: Any) -> bool:
-    """Whether an output has a shape that the model states for it."""
-    return not isinstance(value, np.ndarray) or may_have(stated_type(output.type).sizes, value.shape)
 
 
 def _given_sizes(specs: Sequence[InputSpec], given: Mapping[str, Any]) -> dict[str, int]:

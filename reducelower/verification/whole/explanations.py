@@ -20,6 +20,7 @@ from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.sites import Regions, nodes_of
 from reducelower.verification.findings import SiteVerification
 from reducelower.verification.judging.compare import compare_outputs
+from reducelower.verification.judging.sides import REDRAWN
 from reducelower.verification.operators import RANDOM
 from reducelower.verification.regions.claims import Alignment, Claim
 from reducelower.verification.regions.cut import cut
@@ -32,8 +33,6 @@ from reducelower.verification.whole.comparison import Comparison
 from reducelower.verification.whole.runs import Run, run_result
 
 __all__ = ["explain"]
-
-_REDRAWN = 32  # runs until random numbers give another result: with one element, most draws give the same
 
 
 def explain(comparison: Comparison) -> None:
@@ -51,7 +50,7 @@ def _drawn(comparison: Comparison) -> None:
     kinds = {node.op_type for node in all_nodes(comparison.before.proto)} & RANDOM
     run, names = comparison.left, comparison.output_names
     drawn = set(names if kinds and not comparison.are_together else ())
-    for at in comparison.differing_cases() * _REDRAWN if kinds else ():
+    for at in comparison.differing_cases() * REDRAWN if kinds else ():
         if all(item.name in drawn for item in comparison.differing):
             break
         again = run.session.run(run.given(at))[: len(names)]
