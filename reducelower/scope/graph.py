@@ -68,6 +68,7 @@ class GraphScope(Graph):
         self.path = path
         self.edited = edited
         self.node_list = NodeList(edited, NodeColumns.of(edited.node) if nodes is None else nodes)
+        self.may_have_constants = "Constant" in self.node_list.op_types
         self.added_nodes: list[NodeProto] = []
         self._numbers: dict[str, int] = {}
         self._described: dict[str, Described | None] = {}

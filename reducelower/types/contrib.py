@@ -1,4 +1,4 @@
-"""Output types of onnxruntime's own operators, for which onnx has no schemas, and the rules for shapes and ranks.
+"""Output types of onnxruntime's own operators, for which onnx has no schemas.
 
 Taken from its documentation: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
 """
@@ -12,10 +12,9 @@ from typing import NamedTuple
 from reducelower.arguments import LARGEST_RANK
 from reducelower.model.schemas import parse_element_type, schema
 from reducelower.types.call import Call
-from reducelower.types.known import Shape
-from reducelower.types.shapes import ALIKE, RANKS, SHAPES
+from reducelower.types.shapes import RANKS, rule
 
-__all__ = ["CONTRIB", "UNLISTED", "Output", "listed", "rank_of_output", "shape_rule"]
+__all__ = ["CONTRIB", "UNLISTED", "Output", "listed", "rank_of_output"]
 
 
 class Output(NamedTuple):
@@ -108,17 +107,12 @@ def listed(op_type: str, domain: str, place: int, opset: int) -> Output | None:
     return outputs[place] if place < len(outputs) else None
 
 
-def shape_rule(call: Call, place: int) -> Callable[[Call], Shape] | None:
-    """The function that computes the shape of an output; None if there is none, and onnx's inference is asked."""
-    return SHAPES.get(call.op_type) if not call.domain and (place == 0 or call.op_type in ALIKE) else None
-
-
 def rank_of_output(call: Call, place: int) -> int | None:
     """The rank of an output, if its operator has a rule; None if it is unknown."""
-    rule = RANKS.get(call.op_type) if not call.domain and (place == 0 or call.op_type in ALIKE) else None
+    found = rule(RANKS, call, place)
     if call.domain or call.op_type in UNLISTED:
         is_imported = not call.domain or call.graph.version(call.domain) is not None
         output = listed(call.op_type, call.domain, place, call.graph.opset) if is_imported else None
-        rule = output.rank if output is not None else rule
-    rank = call.by(rule)
+        found = output.rank if output is not None else found
+    rank = call.by(found)
     return rank if rank is not None and 0 <= rank <= LARGEST_RANK else None

@@ -80,6 +80,7 @@ class Graph:
         key: its own key there.
         has_open_defaults: whether initializers of inputs are only defaults, which callers may override.
         adopted: the tensors of values that a run added or made constant, by name.
+        may_have_constants: whether there may be Constant nodes: in large graphs a look for them takes time.
         place: its key for the resolver. It is not the graph itself, which would be a reference cycle.
     """
 
@@ -101,6 +102,7 @@ class Graph:
         self.key = key
         self.has_open_defaults = False
         self.adopted: dict[str, TensorProto] = {}
+        self.may_have_constants = True
         self.place: Hashable = object() if graph_at is None else key
 
     def version(self, domain: str) -> int | None:
@@ -187,7 +189,7 @@ class Graph:
 
     def constant_node(self, name: str) -> NodeProto | None:
         """The Constant node that yields a value; None if none does."""
-        made = self.producer(name)
+        made = self.producer(name) if self.may_have_constants else None
         is_constant = made is not None and made.op_type == "Constant" and made.domain in DEFAULT_DOMAINS
         return made if is_constant else None
 

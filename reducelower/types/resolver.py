@@ -23,11 +23,12 @@ from reducelower.types.arithmetic import is_symbolic
 from reducelower.types.borders import across
 from reducelower.types.call import Call, Value
 from reducelower.types.contents import evaluated, has_rule, tensor
-from reducelower.types.contrib import rank_of_output, shape_rule
+from reducelower.types.contrib import rank_of_output
 from reducelower.types.element_types import element_type_by_readers, element_type_of_output
 from reducelower.types.graphs import Constant, Graph
 from reducelower.types.known import COUNTING, LONGEST, Known, Question, Shape, elements_of
 from reducelower.types.node_inference import NOTHING, Facts, NodeInference, can_infer
+from reducelower.types.shapes import SHAPES, rule
 from reducelower.types.sizes import Atoms
 
 __all__ = ["Resolver"]
@@ -193,7 +194,7 @@ class Resolver:
         if value.is_at_border:
             shape = across("shape", value, self.ask)
         elif call is not None:
-            shape = call.by(shape_rule(call, value.place))
+            shape = call.by(rule(SHAPES, call, value.place))
             if shape is None:
                 shape = self._inferred(call, value.place).shape
             if shape is None and (rank := rank_of_output(call, value.place)) is not None:

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
+from typing import Any, TypeVar
 
 from reducelower.model.schemas import REDUCTIONS
 from reducelower.types.call import Call, UnknownError
 from reducelower.types.known import Elements, Shape
 from reducelower.types.sizes import Size, is_never_negative, over
 
-__all__ = ["ALIKE", "BROADCASTING", "RANKS", "SHAPES", "matrix_rank"]
+__all__ = ["BROADCASTING", "RANKS", "SHAPES", "rule"]
+
+_Rule = TypeVar("_Rule", bound=Callable[[Call], Any])
 
 _END = 2**31 - 1
 """Bounds from here on mean the end of an axis."""
@@ -178,7 +181,7 @@ BROADCASTING = (
 )  # fmt: skip
 """Operators whose output has the shape to which the inputs broadcast."""
 
-ALIKE = frozenset({"Split", "TopK"})
+_ALIKE = frozenset({"Split", "TopK"})
 """Operators all of whose outputs have the same rank, and the same shape if there is a rule for it."""
 
 SHAPES: Mapping[str, Callable[[Call], Shape]] = {
@@ -201,7 +204,7 @@ SHAPES: Mapping[str, Callable[[Call], Shape]] = {
 """The shape of the outputs, by operator; onnx's inference covers the others."""
 
 
-def matrix_rank(call: Call) -> int:
+def _matrix_rank(call: Call) -> int:
     """The rank of a MatMul of operands with two or more dimensions; others are not covered."""
     ranks = call.rank(0), call.rank(1)
     if min(ranks) < 2:
@@ -220,7 +223,7 @@ RANKS: Mapping[str, Callable[[Call], int]] = {
         lambda call: call.rank(0),
     ),
     **dict.fromkeys(BROADCASTING, lambda call: max(map(call.rank, range(len(call.inputs))))),
-    **dict.fromkeys(("MatMul", "MatMulInteger"), matrix_rank),
+    **dict.fromkeys(("MatMul", "MatMulInteger"), _matrix_rank),
     **dict.fromkeys(("ArgMax", "ArgMin"), lambda call: call.rank(0) - (not call.attribute("keepdims", 1))),
     **dict.fromkeys(
         REDUCTIONS, lambda call: call.rank(0) - (0 if call.attribute("keepdims", 1) else call.count_of_removed())
@@ -240,3 +243,8 @@ RANKS: Mapping[str, Callable[[Call], int]] = {
     "Unsqueeze": lambda call: call.rank(0) + call.count_of_axes(),
 }  # fmt: skip
 """The rank of the first output, by operator."""
+
+
+def rule(rules: Mapping[str, _Rule], call: Call, place: int) -> _Rule | None:
+    """The rule for an output in one of these tables; None if it has none."""
+    return rules.get(call.op_type) if not call.domain and (place == 0 or call.op_type in _ALIKE) else None
