@@ -104,12 +104,9 @@ class Writer:
 
     def yields_value(self, name: str) -> list[NodeProto]:
         """Make a value the first output of the node replaced; return all nodes so far."""
-        is_last = bool(self.nodes) and self.nodes[-1].output[:] == [name]
-        return self.yields_last() if is_last else self.yields("Identity", name)
-
-    def yields_last(self, place: int = 0) -> list[NodeProto]:
-        """Make an output of the last node the first one of the node replaced; return all nodes so far."""
-        self.nodes[-1].output[place] = self.node.output[0]
+        if not self.nodes or self.nodes[-1].output[:] != [name]:
+            return self.yields("Identity", name)
+        self.nodes[-1].output[0] = self.node.output[0]
         copy_marks(self.node, self.nodes[-1])
         return self.nodes
 

@@ -29,7 +29,7 @@ from reducelower.plan import joined
 from reducelower.rulebook import Rule
 from reducelower.rulebook.boundaries import Boundaries
 from reducelower.rulebook.occasions import NeedsBodyError
-from reducelower.rulebook.rules import SHIPPED, Rules
+from reducelower.rulebook.rules import Rules
 from reducelower.scope.body import AnyScope, BodyScope
 
 if TYPE_CHECKING:
@@ -90,11 +90,7 @@ class NodeRewriter:
             raise RefusedError(treatment.refusal, treatment.hint)
         refuse_disallowed(node)
         if treatment.expand:
-            before = node.SerializeToString()
-            try:
-                return self.expand(node, opset, scope, self.rules.find(node, scope))
-            except RefusedError as refused:
-                raise self._with_suggested_book(refused, before, opset, scope) from None
+            return self.expand(node, opset, scope, self.rules.find(node, scope))
         if treatment.absent:
             return self._by_other_operators(node, first_version(node.op_type, opset) or opset, scope)
         inputs = list(node.input)
@@ -224,19 +220,6 @@ class NodeRewriter:
         inner._nested = (*self._nested, node.op_type)
         written = replacement(node, opset, scope, rules, self._own)
         return inner.settle_all(written.nodes, written.opset, scope, mistyped=mistyped), written.label
-
-    def _with_suggested_book(self, refused: RefusedError, node: bytes, opset: int, scope: AnyScope) -> RefusedError:
-        """The refusal, with a shipped rule book in its hint that can expand the node, if there is one."""
-        for name in SHIPPED:
-            original = NodeProto.FromString(node)
-            try:
-                self.expand(original, opset, scope, Rules(name).find(original, scope))
-            except RefusedError:
-                continue
-            hint = f"--rules {name} works here"
-            refused.hint = f"{refused.hint}; {hint}" if refused.hint else hint
-            return refused
-        return refused
 
     def fit(self, node: NodeProto, scope: AnyScope, *, strict: bool = True) -> list[NodeProto] | None:
         """Replace a node if the target's version does not take its element type; return None if it does.

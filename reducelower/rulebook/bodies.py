@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from onnx import FunctionProto, GraphProto, NodeProto, helper
 
@@ -13,7 +13,6 @@ from reducelower.rulebook.reading import Helpers
 from reducelower.rulebook.specializing import OWN_OPERATORS
 from reducelower.rulebook.writer import BodyWriter
 from reducelower.scope.body import AnyScope, BodyScope
-from reducelower.types.borders import carried
 
 __all__ = ["write_out"]
 
@@ -39,46 +38,27 @@ def write_out(
     body.write_body()
     nodes = _Instance(body).nodes()
     if not is_general and any(attribute.HasField("g") for each in nodes for attribute in each.attribute):
-        _state_ranks(nodes, asked.node.output, asked.scope, body.opset)
+        _state_ranks(nodes, asked.scope, body.opset)
     return nodes
 
 
 def _state_ranks(
-    nodes: Sequence[NodeProto],
-    outputs: Collection[str],
-    scope: AnyScope,
-    opset: int,
-    around: tuple[NodeProto, GraphProto] | None = None,
+    nodes: Sequence[NodeProto], scope: AnyScope, opset: int, around: tuple[NodeProto, GraphProto] | None = None
 ) -> None:
     """State the known ranks of inputs and outputs of subgraphs, since some runtimes require them."""
     inside = BodyScope(scope, nodes, opset, around)
     for inner in nodes:
         for number, _, graph in subgraphs(inner):
-            ranks: dict[str, int | None] = {}
-            if inner.op_type == "Scan":
-                ranks = {value.name: _rank_in_scan(inner, place, inside) for place, value in enumerate(graph.input)}
-            elif inner.op_type == "If":
-                ranks = {
-                    value.name: scope.rank(name)
-                    for value, name in zip(graph.output, inner.output, strict=True)
-                    if name in outputs
-                }
-            for value in (*graph.input, *graph.output):
+            for place, value in enumerate((*graph.input, *graph.output)):
                 if value.type.tensor_type.HasField("shape"):
                     continue
-                rank = ranks.get(value.name)
-                value_type = inside.type_inside(inner, number, value.name) if rank is None else None
-                if value_type is not None and value_type.tensor_type.HasField("shape"):
-                    rank = len(value_type.tensor_type.shape.dim)
+                found = inside.type_inside(inner, number, value.name)
+                rank = len(found.tensor_type.shape.dim) if found and found.tensor_type.HasField("shape") else None
+                if rank is None and inner.op_type == "If":
+                    rank = inside.rank(inner.output[place])
                 element_type, shape = value.type.tensor_type.elem_type, None if rank is None else [None] * rank
                 value.CopyFrom(helper.make_tensor_value_info(value.name, element_type, shape))
-            _state_ranks(graph.node, (), inside, opset, (inner, graph))
-
-
-def _rank_in_scan(node: NodeProto, place: int, scope: AnyScope) -> int | None:
-    """The rank of an input of a Scan's body: a state, or one step of a scanned input."""
-    rank = scope.rank(node.input[place])
-    return rank if rank is None or place < carried(node) else rank - 1
+            _state_ranks(graph.node, inside, opset, (inner, graph))
 
 
 class _Instance:
