@@ -134,7 +134,9 @@ class Outcome:
         """Sentences that a reader must not miss, regardless of the verdict."""
         if self.said is not None:
             return self.said.warnings
-        return self.verification.warnings if self.verification is not None else ()
+        if self.verification is not None:
+            return self.verification.warnings
+        return self.plan.cautions if self.plan is not None else ()
 
     @property
     def verified(self) -> str:

@@ -18,6 +18,9 @@ __all__ = ["CHOSEN", "Label", "Plan", "Site", "joined"]
 CHOSEN = "spec/"
 """The prefix of rules with the specification's own bodies, which may lose range; the caller chose that book."""
 
+_LOSING = frozenset({"ReduceL2", "ReduceLogSumExp"})
+"""The operators of which the specification's body overflows where the result does not: it takes squares or powers."""
+
 
 class Label(str):
     """The rule that rewrote a site, with the reason if it was a runtime.
@@ -193,6 +196,15 @@ class Plan:
         """The lines for every output that do not depend on whether anything was rewritten."""
         yield from (Line("note", note.rstrip(".")) for note in self.notes)
         yield from (Line("left", note.rstrip("."), is_detail=True) for note in self.left)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What a reader must not miss if nothing is verified: forms that the caller chose and that lose range."""
+        losing = [site for site in self.sites if site.rule.startswith(CHOSEN) and site.op_type in _LOSING]
+        if not losing:
+            return ()
+        does = f"{_by_operator(losing)}: infinite for large values, as the specification's body is"
+        return (f"{does} (--rules stable is not)",)
 
     @property
     def changes_nothing(self) -> bool:
