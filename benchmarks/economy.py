@@ -123,7 +123,7 @@ def _traced(exported: Exported, target: int) -> int | None:
     return None
 
 
-_X, _Y, _HEADS = "float[2, 3, 8] x", "float[2, 3, 8] y", "float[2, 4, 6, 8]"
+_X, _Y, _HEADS, _SHARED = "float[2, 3, 8] x", "float[2, 3, 8] y", "float[2, 4, 6, 8]", "float[2, 2, 6, 8]"
 _WEIGHTS = "float[8] s, float[8] b"
 _SHORT = "<float s = {0.5}, uint16 z = {7}>"
 OPERATORS: Sequence[tuple[str, int, str, int]] = (
@@ -138,6 +138,10 @@ OPERATORS: Sequence[tuple[str, int, str, int]] = (
     (
         "Attention with a mask", 23,
         f"({_HEADS} q, {_HEADS} k, {_HEADS} v, bool[6, 6] m) => ({_HEADS} y) {{ y = Attention (q, k, v, m) }}", 8,
+    ),
+    (
+        "causal Attention with shared heads", 23,
+        f"({_HEADS} q, {_SHARED} k, {_SHARED} v) => ({_HEADS} y) {{ y = Attention <is_causal = 1> (q, k, v) }}", 8,
     ),
     (
         "RotaryEmbedding", 23,

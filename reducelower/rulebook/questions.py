@@ -17,7 +17,7 @@ from reducelower.model.schemas import element_type_name
 from reducelower.model.text import shape_text
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.numbers import from_the_front, shared_rank
-from reducelower.types.sizes import over
+from reducelower.types.sizes import Size, over
 
 __all__ = ["QUESTIONS"]
 
@@ -50,6 +50,13 @@ def _size(asked: Asked, name: str, axis: int | str | None = None) -> int | None:
     if axis is not None:
         return shape[axis] if -len(shape) <= axis < len(shape) else None
     return None if None in shape else int(np.prod([size or 0 for size in shape], dtype=np.int64))
+
+
+def _named_size(asked: Asked, name: str, axis: int) -> Size | None:
+    if not asked.operand(name):
+        return 0
+    shape = asked.scope.known(asked.operand(name)).shape
+    return None if shape is None or not -len(shape) <= axis < len(shape) else shape[axis]
 
 
 def _shape(asked: Asked, name: str) -> tuple[int | None, ...] | None:
@@ -200,6 +207,10 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "empty": (lambda asked, name: 0 in (_shape(asked, name) or ()), "a size is known to be zero"),
     "whole": (lambda asked, name: int(asked.attribute(name)), "the number without its fraction"),
     "size": (_size, "the number of elements, or the size along an axis, which an attribute may give"),
+    "named_size": (
+        _named_size,
+        "the size along an axis, by its name if that is all that is known; 0 without the input",
+    ),
     "is_multiple": (_is_multiple, "the size along an axis, known by its name at least, is a multiple of a number"),
     "is_end": (_is_end, "its sizes are known, and are the last ones of the other"),
     "same_shape": (_same_shape, "both have the same sizes, all known"),

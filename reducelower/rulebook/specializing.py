@@ -84,6 +84,7 @@ def _size_along(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame:
         return
     sizes = body.free("sizes")
     body.emit("Shape", inputs, [sizes])
+    axis = axis if shape is None else axis % len(shape)
     at = np.array(axis if is_scalar else [axis], np.int64)
     place = body.constant(f"axis_{axis}".replace("-", "m"), at)
     outputs = [body.yields(node.output[0], frame)]

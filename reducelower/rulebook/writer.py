@@ -29,6 +29,9 @@ _ONLY_IN_BODIES: Mapping[str, Callable[[Array], Array]] = {"Reciprocal": np.reci
 _LARGEST = 64
 """The most elements of a folded constant, unless an operand has more, or it is int64 and so has sizes or places."""
 
+_OF_SEVERAL = ("Add", "And", "Concat")
+"""Operators that pass on one of two inputs if the replaced node lacks the other."""
+
 _CASTS = ("Cast", "CastLike")
 """Operators that read a number of the header as written; for others it gets the element type of the first input."""
 
@@ -125,8 +128,9 @@ class BodyWriter(BodyValues):
                 attribute.g.CopyFrom(self.branch(attribute.g, frame))
         made = NodeProto(op_type=node.op_type, input=inputs, output=node.output, attribute=attributes)
         if self._passes_on(made, frame):
-            # Of an Add, it is the only input that the replaced node has. An absent input makes the output absent.
-            frame.names[node.output[0]] = next(filter(None, inputs), "") if node.op_type == "Add" else inputs[0]
+            # Of several, it is the only one that the replaced node has. An absent input makes the output absent.
+            given = next(filter(None, inputs), "") if node.op_type in _OF_SEVERAL else inputs[0]
+            frame.names[node.output[0]] = given
             return
         if node.op_type == "CastLike" and not self._is_general:
             # Old opset versions lack CastLike; the type is known here, so a Cast does.
@@ -143,7 +147,7 @@ class BodyWriter(BodyValues):
         if node.op_type == "Unsqueeze" and len(node.input) > 1:
             axes = self.value(node.input[1])
             return axes is not None and not axes.size
-        if node.op_type == "Add":
+        if node.op_type in _OF_SEVERAL:
             return "" in node.input
         if node.op_type not in _CASTS or node.input[0] in self.constants:
             return False
