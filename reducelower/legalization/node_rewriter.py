@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from onnx import GraphProto, NodeProto
 
-from reducelower.adapters.absent import expressions, replacement
+from reducelower.adapters.absent import expressions, is_expressible, replacement
 from reducelower.adapters.allowed import refuse_disallowed
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.casts import retypings
@@ -23,7 +23,7 @@ from reducelower.errors import RefusedError, RuleError, UnknownValueError
 from reducelower.legalization.element_types import first_type_not_taken, may_not_be_taken
 from reducelower.legalization.legality import Treatments
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, first_version, schema
+from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, first_version, schema, versions
 from reducelower.options import Target
 from reducelower.plan import joined
 from reducelower.rulebook import Rule
@@ -90,7 +90,7 @@ class NodeRewriter:
             raise RefusedError(treatment.refusal, treatment.hint)
         refuse_disallowed(node)
         if treatment.expand:
-            return self.expand(node, opset, scope, self.rules.find(node, scope))
+            return self.expand(node, opset, scope, self._rule(node, scope))
         if treatment.absent:
             return self._by_other_operators(node, first_version(node.op_type, opset) or opset, scope)
         inputs = list(node.input)
@@ -220,6 +220,15 @@ class NodeRewriter:
         inner._nested = (*self._nested, node.op_type)
         written = replacement(node, opset, scope, rules, self._own)
         return inner.settle_all(written.nodes, written.opset, scope, mistyped=mistyped), written.label
+
+    def _rule(self, node: NodeProto, scope: AnyScope) -> Rule:
+        try:
+            return self.rules.find(node, scope)
+        except RefusedError as refused:
+            first_opset = versions(node.op_type)[0]
+            if first_opset > 1 and is_expressible(node.op_type):
+                refused.hint += f", or 'convert --opset {first_opset - 1}', which writes it by other operators"
+            raise
 
     def fit(self, node: NodeProto, scope: AnyScope, *, strict: bool = True) -> list[NodeProto] | None:
         """Replace a node if the target's version does not take its element type; return None if it does.

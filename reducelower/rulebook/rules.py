@@ -74,7 +74,7 @@ class Rules:
         if rule is None:
             raise RefusedError(
                 f"the rule book {self.book.name!r} has no rule for {node.op_type}",
-                "choose another with --rules, or write one",
+                "write one",
             )
         return rule
 
