@@ -41,10 +41,11 @@ def share(edit: Edit) -> bool:
         kept = []
         for node in nodes_of(edit.replaced[index]):
             rename_read(node, renamed)
-            if not unshared.isdisjoint(node.input):
+            sizes = _sizes_asked(node, original, edit.scope)
+            if not sizes and not unshared.isdisjoint(node.input):
                 unshared.update(node.output)
             elif outputs.isdisjoint(node.output) and is_repeatable(node):
-                first = first_of_kind.setdefault(kind_of(node), node)
+                first = first_of_kind.setdefault(sizes or kind_of(node), node)
                 if first is not node:
                     renamed.update(zip(node.output, first.output, strict=True))
                     continue
@@ -55,6 +56,14 @@ def share(edit: Edit) -> bool:
             edit.types[index] = {name: value_type for name, value_type in stated.items() if name not in renamed}
     edit.drops_operands |= bool(equal)
     return bool(equal)
+
+
+def _sizes_asked(node: NodeProto, original: NodeProto, graph: GraphScope) -> Hashable:
+    """A key that is equal for Shapes of operands of the same sizes, known by name at least; None for other nodes."""
+    if node.op_type != "Shape" or node.attribute or node.input[0] not in original.input:
+        return None
+    shape = graph.known(node.input[0]).shape
+    return None if shape is None else ("Shape", shape)
 
 
 def _equal(graph: GraphScope, names: Iterable[str]) -> Mapping[str, str]:

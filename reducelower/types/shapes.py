@@ -165,6 +165,14 @@ def _ranged(call: Call) -> Shape:
     return (limit,)
 
 
+def _attended(call: Call) -> Shape:
+    query, value = call.shape(0), call.shape(2)
+    if call.rank(0) == 4:
+        return (*query[:3], value[3])
+    width, heads = value[2], call.attribute("kv_num_heads", 0)
+    return (*query[:2], None if width is None or not heads else over(width * call.attribute("q_num_heads", 0), heads))
+
+
 SAME_SHAPE = (
     "Abs", "BatchNormalization", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Cos", "CumSum", "Dropout", "Elu", "Erf",
     "Exp", "Floor", "Gelu", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "Identity",
@@ -187,6 +195,7 @@ _ALIKE = frozenset({"Split", "TopK"})
 SHAPES: Mapping[str, Callable[[Call], Shape]] = {
     **dict.fromkeys(SAME_SHAPE, lambda call: call.shape(0)),
     **dict.fromkeys(BROADCASTING, _broadcast),
+    "Attention": _attended,
     "Concat": _concatenated,
     "ConstantOfShape": lambda call: call.elements(0),
     "Expand": lambda call: _common(call.shape(0), call.elements(1)),
