@@ -18,7 +18,7 @@ from reducelower.verification.feeding.limits import INTEGERS, Limits, takes_any
 from reducelower.verification.feeding.roles import roles_of
 from reducelower.verification.feeding.shapes import unfit
 from reducelower.verification.feeding.sizes import Base, ladder, of_held
-from reducelower.verification.inputs.declared import InputSpec, are_stated, named, names_in
+from reducelower.verification.inputs.declared import InputSpec, are_stated, input_specs, named, names_in
 from reducelower.verification.judging.compare import tells
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions
@@ -74,10 +74,12 @@ class Accepted:
     _unfit: set[object] = field(default_factory=set)
     _has_free: bool = False
     _has_roles: bool = False
+    _heeds_names: bool = True
+    _named_otherwise: dict[str, int] = field(default_factory=dict)
 
     def find(self, specs: Sequence[InputSpec]) -> None:
         """Keep accepted inputs; raise a CannotRunError if there are none. The first set has the caller's inputs."""
-        fixed = {**_given_sizes(specs, self.request.given), **self.request.dims}
+        fixed = {**_sizes_of(specs, self.request.given), **self.request.dims}
         specs = [spec for spec in specs if spec.name not in self.request.given]
         constants = {tensor.name: tuple(tensor.dims) for tensor in self.model.graph.initializer}
         roles = roles_of(reversed(self.model.graph.node)) if specs else {}
@@ -98,7 +100,7 @@ class Accepted:
         """Try several sizes; return the first inputs that are accepted."""
         found: Base | None = None
         for at, sizes in enumerate(self._sizes(empty, fixed)):
-            base = bases.at(empty, sizes, self._takes, at)
+            base = self._at(bases, empty, sizes, at)
             found = found or base
             if sum(map(all, self._told)) >= _ENOUGH:
                 break
@@ -106,6 +108,16 @@ class Accepted:
             error = next((each for each in self._failures if isinstance(each, TooLargeError)), None)
             raise error or CannotRunError(f"no inputs were found that it accepts: {self._failures[0].reason}")
         return found
+
+    def _at(self, bases: Bases, empty: Base, sizes: Mapping[str, int], seed: int) -> Base | None:
+        """Inputs of these sizes, or of those that the outputs then have by name; unless the model's names mislead."""
+        self._named_otherwise = {}
+        base = bases.at(empty, sizes, self._takes, seed)
+        if base is None and self._named_otherwise:
+            base = bases.at(empty, {**sizes, **self._named_otherwise}, self._takes, seed)
+            self._heeds_names = base is not None
+            base = base or bases.at(empty, sizes, self._takes, seed)
+        return base
 
     def _sizes(self, empty: Base, fixed: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
         """Sizes to try; if none is accepted, those of weights, in the order in which nodes read them."""
@@ -141,11 +153,27 @@ class Accepted:
         if self._has_roles and not are_stated(stated, results[:count]):
             self._failures.append(CannotRunError("it gives other shapes than the model states"))
             return False
+        if self._heeds_names and (other := self._other_sizes(feeds, results)):
+            self._failures.append(CannotRunError("it gives other sizes than the model states by name"))
+            self._named_otherwise = other
+            return False
         self.inside = self.inside if self.cases else results[count:]
         self.cases.append(feeds)
         self.results.append(results[:count])
         self._told.append([tells(value) for value in results[:count]])
         return True
+
+    def _other_sizes(self, feeds: Mapping[str, Any], results: Sequence[Any]) -> dict[str, int]:
+        """Sizes that the outputs have where the model names them like other sizes of the inputs.
+
+        A mask, for example, is as long as past and new keys together, and the model says so by the name of the length
+        of what it yields. Kernels may accept another length.
+        """
+        inputs, _ = input_specs(self.model)
+        outputs = [InputSpec(value.name, 0, stated_type(value.type).sizes) for value in self.model.graph.output]
+        yielded = _sizes_of(outputs, dict(zip([output.name for output in outputs], results, strict=False)))
+        fed, fixed = _sizes_of(inputs, feeds), {**_sizes_of(inputs, self.request.given), **self.request.dims}
+        return {name: size for name, size in yielded.items() if fed.get(name, size) != size and name not in fixed}
 
     def _has_room(self) -> bool:
         """Whether memory has room for another set of inputs and the results of both sides; noted if not."""
@@ -178,8 +206,8 @@ class Accepted:
                     return
 
 
-def _given_sizes(specs: Sequence[InputSpec], given: Mapping[str, Any]) -> dict[str, int]:
-    """Sizes of named dimensions that the caller's arrays show, so that the inputs made beside them fit."""
+def _sizes_of(specs: Sequence[InputSpec], given: Mapping[str, Any]) -> dict[str, int]:
+    """Sizes of named dimensions that arrays show, so that inputs made beside them fit."""
     sizes: dict[str, int] = {}
     for spec in specs:
         shape = np.shape(given[spec.name]) if spec.name in given else ()
