@@ -58,10 +58,7 @@ def refuse_other_operators(runtime: Runtime, node: NodeProto, scope: AnyScope) -
     facts = runtime.facts_against(f"{node.op_type} by other operators", node.op_type)
     problem = misfit(node, scope, facts) if facts else None
     if problem is not None and problem.facts:
-        raise RefusedError(
-            f"on {runtime}, no equivalent form comes out better: {problem.says}",
-            f"keep to an opset version that has {node.op_type}",
-        )
+        raise problem.refusal(runtime, ())
 
 
 @dataclass(frozen=True)
