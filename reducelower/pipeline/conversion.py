@@ -58,7 +58,7 @@ def convert(
         data_sets = read_data_sets(settings, source.model)
     defects: list[str] = []
     for candidate, mended in cures(source):
-        defect = what_is_wrong_with_source(candidate.document, external=external)
+        defect = what_is_wrong_with_source(candidate.document, external=external, full=True)
         if defect:
             defects.append(defect + ("" if settings.repair else what_would_help(candidate)))
             continue
