@@ -52,7 +52,7 @@ def _check(place: Place) -> None:
     if place.match.axes is not None and place.match.axes.stated is None:
         raise NotItError("its axes are known at run time only")
     if graph.element_type(data) is None:
-        raise NotItError(f"the element type of {data!r} is not known; declare it with --type {data}=float32")
+        raise NotItError(f"the element type of {data!r} is not known; declare it with --type {data}=TYPE")
     if place.match.most_dimensions > (graph.rank(data) or 0):
         raise NotItError("a constant of one element adds dimensions")
     # A sum has to be divided by the number of its elements, or multiplied by the inverse.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Asking", "Scope"]
 
-_EXAMPLES = {"type": "float32", "rank": "3"}
+_FORMS = {"type": "TYPE", "rank": "N"}
 
 
 Asking: TypeAlias = Literal[
@@ -163,7 +163,7 @@ class Scope(ABC):
 
     def how_to_declare(self, name: str, what: Literal["type", "rank"]) -> str:
         """The hint how to declare the element type or rank of a value."""
-        return f"declare it with --{what} {name}={_EXAMPLES[what]}"
+        return f"declare it with --{what} {name}={_FORMS[what]}"
 
     # Additions
 

@@ -241,7 +241,7 @@ def test_an_element_type_can_be_declared() -> None:
     # Nothing is stated of y either, which is of the same type.
     text = "(bool[2,3] x) => (z, y) <int64[1] axes = {0}> { z = custom.Flip (x)  y = ReduceMax (z, axes) }"
     model = written(text, 20, imports='"custom": 1')
-    with pytest.raises(ConversionError, match="--type z=float32"):
+    with pytest.raises(ConversionError, match="--type z=TYPE"):
         reducelower.convert_version(model, 18)
     converted = reducelower.convert_version(model, 18, element_types={"z": "bool"})
     assert "Cast" in {node.op_type for node in converted.graph.node}

@@ -51,6 +51,15 @@ def test_a_scan_that_the_reference_evaluator_lacks_says_nothing_against_the_mode
     assert caught.value.unsupported
 
 
+def test_an_error_of_onnxruntime_is_told_without_the_place_in_its_code() -> None:
+    given = model(
+        "g (float[2, 3] x, int64[K] s) => (float[a, b] y) { r = Reshape (x, s)  y = Concat <axis = 0> (x, r) }"
+    )
+    with pytest.raises(CannotRunError) as caught:
+        OnnxRuntime().load(Source(given)).run({"x": np.zeros((2, 3), np.float32), "s": np.array([6])})
+    assert str(caught.value).startswith("onnxruntime: Ranks of input data are different")
+
+
 def test_inputs_that_onnxruntime_writes_statistics_over_stay_as_they_are() -> None:
     given = model(
         "g (float[N, 3, 4] x, float[3] s, float[3] b, float[3] m, float[3] v) => (float[N, 3, 4] y, float[3] n) "

@@ -121,7 +121,7 @@ def _lower_antialias(op: Writer) -> list[NodeProto] | None:
     """antialias becomes MatMul, and has no effect on nearest neighbours."""
     op.drop("keep_aspect_ratio_policy")
     if op.attribute("antialias", 0) and op.attribute("mode", "nearest") != "nearest":
-        return _written_out(op, "it uses antialias=1, and opset 18 is the oldest that has it")
+        return _written_out(op, "it uses antialias=1, which came with opset 18")
     op.drop("antialias")
     return None
 
@@ -153,7 +153,7 @@ def _lower_coordinates(op: Writer) -> list[NodeProto] | None:
     if not _fits_asymmetric(op, scales, axes):
         transformation = op.attribute("coordinate_transformation_mode", "half_pixel")
         what = f"mode={op.attribute('mode', 'nearest')} with {transformation}{' and sizes' if sizes else ''}"
-        return _written_out(op, f"it uses {what}, and opset 11 is the oldest that has it")
+        return _written_out(op, f"it uses {what}, which came with opset 11")
     if not scales:
         assert axes is not None
         factors = np.ones(op.rank(0), np.float32)
@@ -227,5 +227,5 @@ def _as_upsample(op: Writer, scales: str) -> list[NodeProto]:
         if mode == "nearest" and not (factors <= 1).all():
             raise RefusedError("it enlarges one axis and reduces another, which opset 9 cannot")
         set_attribute(resize, "nearest_mode", "ceil")
-        return _written_out(Writer(resize, op.scope), "it reduces, or may, and opset 10 is the oldest that can")
+        return _written_out(Writer(resize, op.scope), "it reduces, or may, which came with opset 10")
     return op.yields("Upsample", op.input(0), scales, copied=op.node.attribute)
