@@ -62,6 +62,11 @@ class Edit:
             self.sites[index] = outcome.op_type, outcome.label
 
     @property
+    def unchanged(self) -> int:
+        """How many nodes are neither rewritten nor removed; right before `splice`."""
+        return len(self.scope.node_list) - len(self.replaced.keys() | self.sites.keys())
+
+    @property
     def left(self) -> Sequence[Refusal]:
         """The refusals that count: a node that was removed as unused need not be legal."""
         return [refusal for index, refusal in sorted(self.refused.items()) if self.replaced.get(index, True)]

@@ -42,7 +42,6 @@ class GraphPass:
     """One run over one model.
 
     Attributes:
-        nodes: how many nodes the model has.
         edits: the edits of each graph, outer ones first.
         applied: the places of the rules of the user's own that were applied, once for each time.
         refusals: why something cannot be legalized; if there are any after `run`, the model must not be used.
@@ -70,7 +69,6 @@ class GraphPass:
         self.goal = rewriter.goal
         self.ground = ground
         self.refusals: list[Refusal] = []
-        self.nodes = 0
         self.edits: list[Edit] = []
         self.applied: list[Place] = []
         self._checks = checks
@@ -108,7 +106,6 @@ class GraphPass:
         edit = Edit(scope)
         self.edits.append(edit)
         nodes, table = scope.node_list, self._rewriter.table(scope.opset)
-        self.nodes += len(nodes)
         treated = {op for op in nodes.op_types if not table[op].is_nothing or self._is_doubtful(op, scope)}
         treated |= (self._suspects | HOLDING_GRAPHS) & nodes.op_types
         if self.target.without_domains:

@@ -85,6 +85,7 @@ def run(
     if graph_pass.refusals:
         return replace(plan, refusals=tuple(graph_pass.refusals))
     steps = (Step(source, applied(edits)),) if report else ()
+    carried = sum(edit.unchanged for edit in edits)
     sites = splice(edits, report=report)
     for entry in imports:
         entry.version = goal.opset
@@ -100,7 +101,6 @@ def run(
         return replace(plan, refusals=(problem,), unmended=())
     notes = [*plan.notes, *filter(None, [released])]
     ir_version = old_ir, model.ir_version
-    carried = graph_pass.nodes - len(sites)
     return replace(plan, notes=tuple(notes), sites=tuple(sites), carried=carried, ir_version=ir_version, steps=steps)
 
 
