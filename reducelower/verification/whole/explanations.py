@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -92,7 +93,7 @@ def _regions(comparison: Comparison) -> None:
     if not all(finding.ok for finding in findings) or len(set(map(_defaults, models))) > 1:
         return
     if _far_apart(names, comparison.left, comparison.right):
-        _side_with_evaluator(comparison)
+        _side_with_evaluator(comparison, max(findings, key=_RELATIVE).place if findings else "")
     unseen = [finding for finding in findings if finding.status == "not run"]
     if unseen:
         comparison.settle("not compared", f"{unseen[0].place}: {unseen[0].reason}")
@@ -109,8 +110,11 @@ def _regions(comparison: Comparison) -> None:
     comparison.settle("equal")
 
 
-def _side_with_evaluator(comparison: Comparison) -> None:
-    """Accept the outputs for which the evaluator gives, for the source, what the runtime gives for the result."""
+def _side_with_evaluator(comparison: Comparison, place: str) -> None:
+    """Accept the outputs for which the evaluator gives, for the source, what the runtime gives for the result.
+
+    `place` is the part whose sides are farthest apart.
+    """
     if wrong_in_reference(comparison.before.proto):
         return
     with suppress(CannotRunError):
@@ -121,8 +125,8 @@ def _side_with_evaluator(comparison: Comparison) -> None:
             if item.name in sided:
                 how = "in shape" if item.shape_before != item.shape_after else f"by up to {item.max_absolute:.3g}"
                 comparison.account.departs.append(
-                    f"onnxruntime diverges from the specification on output {item.name!r} of the source {how}; "
-                    "onnx.reference agrees with the converted model"
+                    f"onnxruntime diverges from the specification on output {item.name!r} of the source {how}"
+                    f"{f', most at {place}' if place else ''}; onnx.reference agrees with the converted model"
                 )
         comparison.settle("departs", is_meant=lambda item: item.name in sided)
 
@@ -221,6 +225,7 @@ def _are_open(regions: Regions | None) -> TypeGuard[Regions]:
     return regions is not None and not regions.hold and all(item.ok for item in regions.findings)
 
 
+_RELATIVE = attrgetter("max_relative")
 _FLOATS = ("double", "float", "float16", "bfloat16")
 
 # Two runtimes may differ by this share of the largest value of a tensor, also in double: in some, operators such as
