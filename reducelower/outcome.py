@@ -184,7 +184,7 @@ class Outcome:
             how = "converted and verified" if self.verified == "equivalent" else "converted"
             return f"kept, {how} by an earlier run"
         if self.verdict == "fits" and plan is not None:
-            return plan.fit if self.output else f"fits {plan.goal}"
+            return plan.nothing_to_do if self.output else plan.fits
         if self.verdict == "rewrite" and plan is not None:
             return f"does not fit {plan.goal}: {plan.to_do}"
         if self.verification is not None:

@@ -151,10 +151,21 @@ class Plan:
         return " ".join(parts)
 
     @property
-    def fit(self) -> str:
-        """A sentence that says that the model fits."""
+    def fits(self) -> str:
+        """That the model fits; where the operators of a runtime were not measured, that nothing is known against it."""
+        return f"fits {self.goal}" if self._is_measured else f"nothing known against it at {self.goal}"
+
+    @property
+    def nothing_to_do(self) -> str:
+        """A sentence that says why there is nothing to do."""
         is_more = self.target.without or self.target.runtime is not None
-        return f"already {'fits' if is_more else 'at'} {self.goal}; nothing to do"
+        already = "already " if self._is_measured else ""
+        return f"{already}{self.fits if is_more else f'at {self.goal}'}; nothing to do"
+
+    @property
+    def _is_measured(self) -> bool:
+        runtime = self.target.runtime
+        return runtime is None or runtime.measures_operators
 
     @property
     def to_do(self) -> str:
