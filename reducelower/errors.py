@@ -39,7 +39,8 @@ class Refusal:
     """One node, or one whole model, that cannot be made to fit the target.
 
     Attributes:
-        graph: graph path of the node, such as ``graph/If_3.then_branch``.
+        graph: graph path of the node, such as ``graph/If_3.then_branch``; empty if the reason is what a caller said of
+            the model, such as a name that it lacks.
         node: name of the node; ``ReduceSum#4`` (operator and position) if it has no name; empty for the model itself.
         operator: operator type, with its domain in front if that is not the default domain; empty for the model itself.
         reason: the obstacle, as the end of a sentence.
@@ -97,6 +98,11 @@ class ConversionError(ValueError):
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         self.refusals: tuple[Refusal, ...] = tuple(refusals)
         super().__init__("\n".join(sentences(self.refusals)))
+
+    @property
+    def is_about_model(self) -> bool:
+        """Whether the model is the reason, and not what a caller said of it."""
+        return any(refusal.graph for refusal in self.refusals)
 
 
 class RefusedError(Exception):
@@ -199,7 +205,8 @@ def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], i
     if isinstance(error, UnreadableError):
         return (str(error),), BAD_USAGE
     if isinstance(error, ConversionError):
-        return tuple(place + sentence for sentence in sentences(error.refusals)), REFUSED
+        status = REFUSED if error.is_about_model else BAD_USAGE
+        return tuple(place + sentence for sentence in sentences(error.refusals)), status
     if isinstance(error, SettingError):
         return (place + str(error),), BAD_USAGE
     if isinstance(error, MemoryError):

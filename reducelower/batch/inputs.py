@@ -104,8 +104,10 @@ def _tasks(
 ) -> list[Task]:
     if resume and output_dir is None:
         raise SettingError("--resume and --scheduler keep records beside many outputs; give --output-dir DIR")
-    if (output is not None) + (output_dir is not None) + in_place != 1:
-        raise SettingError("say where the output goes with one of -o OUT, --output-dir DIR and --in-place")
+    places = (output is not None) + (output_dir is not None) + in_place
+    if places != 1:
+        say = "give only" if places else "say where the output goes with"
+        raise SettingError(f"{say} one of -o OUT, --output-dir DIR and --in-place")
     if output is not None:
         if len(models) > 1 or models[0].found:
             raise SettingError("-o takes one model; many models need --output-dir DIR")

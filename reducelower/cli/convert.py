@@ -13,6 +13,7 @@ from reducelower.cli.options import (
     OUTPUT,
     VERIFICATION,
     WORKERS,
+    has_goal,
     option,
     settings_of,
     takes,
@@ -53,12 +54,11 @@ def convert(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
       reducelower convert model.onnx -o model17.onnx --opset 17 --raise
       reducelower convert models/ --output-dir converted/ --opset 17 --jobs 4 --resume
     """
-    has_goal = options["opset"] is not None or any(
-        options[name] for name in ("for_runtimes", "inline", "without_domains")
-    )
-    if not has_goal and options["ir_version"] in ("auto", "keep"):
+    if not (options["inline"] or has_goal(options)):
         raise click.UsageError(
-            "say what to convert to: --opset N, --for NAME or both; --ir-version N alone changes nothing else", ctx
+            "say what to convert to: --opset N, --for NAME, --without OPERATOR or several; "
+            "--ir-version N alone changes nothing else",
+            ctx,
         )
     from reducelower.cli.conversion import convert_all
 
@@ -199,8 +199,7 @@ def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int
       reducelower check models/ --opset 13 --format github
       reducelower check model.onnx --for openvino
     """
-    asks_nothing = not any(options[name] for name in ("opset", "for_runtimes", "without", "without_domains"))
-    if asks_nothing and options["ir_version"] in ("auto", "keep"):
+    if not has_goal(options):
         raise click.UsageError(
             "say what to check for: --opset N, --for NAME, --without OPERATOR or several; "
             "inspect says where models can go",

@@ -140,7 +140,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         status = _run(arguments)
     except KeyboardInterrupt as error:
-        console.problem("interrupted; no output is left half written")
+        console.problem("interrupted; nothing is left half written")
         status = TERMINATED if isinstance(error, _Terminated) else INTERRUPTED
     return status if console.finish() else max(status, BAD_USAGE)
 

@@ -26,7 +26,10 @@ from reducelower.cli.types import (
 if TYPE_CHECKING:
     from reducelower.options import Settings, Target
 
-__all__ = ["CONVERSION", "MODEL", "OUTPUT", "VERIFICATION", "WORKERS", "option", "settings_of", "takes", "target_of"]
+__all__ = [
+    "CONVERSION", "MODEL", "OUTPUT", "VERIFICATION", "WORKERS", "has_goal", "option", "settings_of", "takes",
+    "target_of",
+]  # fmt: skip
 
 _COUNT = click.IntRange(min=0)
 
@@ -216,6 +219,12 @@ _ALL = (
     option("-v --verbose", "Say more: each rewritten node, distances in ULP, inputs that show a difference."),
 )
 _SHARED: Mapping[str, click.Parameter] = {max(each.opts, key=len): each for each in _ALL}
+
+
+def has_goal(options: Mapping[str, Any]) -> bool:
+    """Whether the options say what a model shall fit, besides staying at its own opset version."""
+    names = ("opset", "for_runtimes", "without", "without_domains")
+    return any(options[name] for name in names) or options["ir_version"] not in ("auto", "keep")
 
 
 def target_of(options: Mapping[str, Any], ctx: click.Context) -> Target:

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from onnx import NodeProto, TensorProto
+from onnx.helper import np_dtype_to_tensor_dtype
 
 from reducelower.difference.matching import Matched, Side
 from reducelower.lines import Line, enumerated
@@ -226,7 +227,9 @@ def _distance(left: Side, name: str, right: Side, other: str) -> str:
         return ""
     if isinstance(before, TensorProto) or isinstance(after, TensorProto) or before.nbytes > _MOST_BYTES:
         return ", other values" if _constant(left, name) == _constant(right, other) else ""
-    if before.shape != after.shape or before.dtype != after.dtype or before.size <= 1:
+    if before.dtype != after.dtype:
+        return f", {_type_name(before)} -> {_type_name(after)}"
+    if before.shape != after.shape or before.size <= 1:
         return ""
     # Zeros of other signs are other values.
     differ = before != after if before.dtype.hasobject else _bits(before) != _bits(after)
@@ -236,6 +239,10 @@ def _distance(left: Side, name: str, right: Side, other: str) -> str:
     with np.errstate(all="ignore"):
         distance = np.abs(before[differ].astype(np.float64) - after[differ].astype(np.float64))
     return text if np.isnan(distance).all() else f"{text}, by up to {np.nanmax(distance):.3g}"
+
+
+def _type_name(array: Any) -> str:
+    return element_type_name(np_dtype_to_tensor_dtype(array.dtype))
 
 
 def _bits(array: Any) -> Any:

@@ -20,6 +20,7 @@ from reducelower.legalization.versions import (
     fit_ir_version,
     fit_ml_version,
     new_ir,
+    refuse_ir_version,
     release_initializers,
     remove_imports,
     with_opset,
@@ -94,6 +95,7 @@ def run(
     model.ir_version = new_ir(model, source, settings.ir_version, opset, goal.opset)
     if goal.runtime is not None:
         problem = fit_ir_version(model, source, goal.runtime) or fit_ml_version(model, goal.runtime)
+    problem = problem or refuse_ir_version(model, source, settings.ir_version)
     released = release_initializers(model, old_ir)
     # Below IR version 4, inference does not read initializers that are not inputs, so it comes last.
     problem = problem or _refuse_misfit(model, source, plan, rewriter, memo, settings, graph_pass.applied)
@@ -193,7 +195,7 @@ def refuse_declarations(source: Document, settings: Settings) -> Refusal | None:
         return None
     reason = contradiction(source.message, settings.element_types or {}, settings.ranks or {})
     hint = "declare only what the model does not state, by the names of its values"
-    return Refusal("graph", "", "", reason, hint) if reason else None
+    return Refusal("", "", "", reason, hint) if reason else None
 
 
 def ground_of(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "default_imports", "fit_ir_version", "fit_ml_version", "imports_of", "ir_version_of_opset", "needed_ir_version",
-    "new_ir", "release_initializers", "remove_imports", "with_opset",
+    "new_ir", "refuse_ir_version", "release_initializers", "remove_imports", "with_opset",
 ]  # fmt: skip
 
 ML = "ai.onnx.ml"
@@ -172,6 +172,14 @@ def fit_ir_version(model: ModelProto, source: Document, runtime: Runtime) -> Ref
         return None
     reason = f"{runtime} reads IR versions up to {newest}, and the model uses what came with IR version {needed}"
     return Refusal("graph", "", "", reason, "choose a newer version of the runtime")
+
+
+def refuse_ir_version(model: ModelProto, source: Document, asked: IrVersion) -> Refusal | None:
+    """Refuse an IR version that was asked for, if the contents of the model need a newer one."""
+    if not isinstance(asked, int) or asked >= (needed := needed_ir_version(model, source)):
+        return None
+    reason = f"it cannot have IR version {asked}, since it uses what came with IR version {needed}"
+    return Refusal("graph", "", "", reason, f"--ir-version {needed}, or a newer one")
 
 
 # The IR version that contents need. Source: the list of IR versions in onnx.proto.

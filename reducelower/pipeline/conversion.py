@@ -157,6 +157,8 @@ def check_model(path: str, settings: Settings) -> Outcome:
     if defect:
         return refused(path, defect)
     plan = planned(source.document, replace(settings, base_dir=source.place))
+    if plan.refusals and not (error := ConversionError(plan.refusals)).is_about_model:
+        raise error
     plan = replace(plan, notes=(*notes, *plan.notes))
     verdict: Verdict = "refused" if plan.refusals else "fits" if plan.changes_nothing and not notes else "rewrite"
     return Outcome(path, verdict, plan=plan, refusals=plan.refusals)

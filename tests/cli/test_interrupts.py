@@ -15,7 +15,7 @@ from tests.forked import reducelower
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what is left to end by itself elsewhere ends here")
 
-SENTENCE = "error: interrupted; no output is left half written"
+SENTENCE = "error: interrupted; nothing is left half written"
 
 STUCK = """
 import os, signal, sys, time

@@ -39,7 +39,7 @@ def with_sizes(document: Document, sizes: Mapping[str, int], settings: Settings)
         known = f"its sizes are called {', '.join(sorted(names))}"
         hint = known if names else "all its sizes are numbers, or have no name"
         reason = f"no size of the model is called {unknown[0]!r}"
-        return Changed(document, refusals=(Refusal("graph", "", "", reason, hint),))
+        return Changed(document, refusals=(Refusal("", "", "", reason, hint),))
     for dim in named:
         size = _size(dim.dim_param, sizes)
         if size is not None:
