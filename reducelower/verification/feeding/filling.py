@@ -84,8 +84,8 @@ class Filling:
         Random values of an input that says where or how much fit its role, and the shapes of the `others`.
         """
         dtype = helper.tensor_dtype_to_np_dtype(self.spec.element_type)
-        role = self.limits.roles.get(self.spec.name) if self._is_place and kind == "random" else None
-        if role is not None:
+        role = self.limits.roles.get(self.spec.name) if self._is_place else None
+        if role is not None and (kind == "random" or role.kind == "axes"):  # runtimes take axes that occur twice
             of = {**self.limits.constant_shapes, **(others or {})}.get(role.data)
             fitting = role.values(of, shape, rng, self.limits.constants)
             if fitting is not None:

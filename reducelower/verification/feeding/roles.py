@@ -82,8 +82,10 @@ class Role:
         if self.kind in _RESIZED:
             return _resizing(self.kind, of, rng) if shape == (len(of) * _RESIZED[self.kind],) else None
         if self.kind == "axes":
-            axes = rng.permutation(len(of))[: prod(shape)] - len(of) * rng.integers(0, 2)
-            return axes.reshape(shape) if axes.size == prod(shape) else None
+            count, is_from_end = prod(shape), bool(rng.integers(0, 2))
+            if count > len(of):  # there are not so many; the source refuses one that is out of range
+                return np.arange(count).reshape(shape)
+            return (rng.permutation(len(of))[:count] - len(of) * is_from_end).reshape(shape)
         if self.kind == "end":
             return rng.integers(-max(of, default=0) - 1, max(of, default=0) + 2, shape)
         if self.kind == "places":
