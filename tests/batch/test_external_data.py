@@ -117,6 +117,6 @@ def test_data_of_a_model_in_memory_is_not_looked_for_in_the_current_folder(
     del model.graph.initializer[1]
     model.graph.node[1].input[1] = "s"
     model.graph.node.sort(key=lambda node: node.op_type != "Constant")
+    elsewhere = reducelower.convert_version(model, 13)
     monkeypatch.chdir(path.parent)
-    with pytest.raises(reducelower.ConversionError, match="has its data in another file"):
-        reducelower.convert_version(model, 13)
+    assert reducelower.convert_version(model, 13) == elsewhere

@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.interpolation import Axis, interpolate
@@ -55,18 +55,21 @@ def _changing(op: Writer, scales: str, sizes: str) -> list[tuple[int, Axis | Non
         RefusedError: the rank is not known, or a scale has no meaning.
     """
     before = op.scope.known(op.input(0)).shape or (None,) * op.rank(0)
+    stated = op.attribute("axes", None)
+    places = range(len(before)) if stated is None else [axis % len(before) for axis in stated]
     factors = op.scope.constant(scales) if scales else None
     goals = op.scope.known(sizes).elements or op.scope.known(op.node.output[0]).shape if sizes else None
-    if goals is None or len(goals) != len(before):
-        goals = (None,) * len(before)
+    if goals is None or len(goals) != len(places):
+        goals = (None,) * len(places)
     axes: list[tuple[int, Axis | None]] = []
-    for place, (size, after) in enumerate(zip(before, goals, strict=True)):
+    for number, place in sorted(enumerate(places), key=lambda pair: pair[1]):
+        size, after = before[place], goals[number]
         if factors is None:
             if after is not None and after == size:
                 continue
             scale = after / size if isinstance(after, int) and isinstance(size, int) and size else 1.0
         else:
-            scale = float(factors.reshape(-1)[place])
+            scale = float(factors.reshape(-1)[number])
             if not 0 < scale < math.inf:
                 raise RefusedError(f"its scale {scale} is not above zero, or not finite", "correct the model")
             if scale == 1.0:
@@ -117,13 +120,48 @@ def _at_run_time(op: Writer, scales: str, sizes: str) -> list[NodeProto] | None:
 
 
 @rule("Resize", "below 18")
-def _lower_antialias(op: Writer) -> list[NodeProto] | None:
-    """antialias becomes MatMul, and has no effect on nearest neighbours."""
+def _lower_axes(op: Writer) -> list[NodeProto] | None:
+    """State the axes that keep their size: with scale 1, or their own size; antialias becomes MatMul."""
+    antialias = bool(op.attribute("antialias", 0)) and op.attribute("mode", "nearest") != "nearest"
+    if not antialias:
+        op.drop("antialias")
+    if op.attribute("axes") is not None:
+        _state_all_axes(op)
     op.drop("keep_aspect_ratio_policy")
-    if op.attribute("antialias", 0) and op.attribute("mode", "nearest") != "nearest":
+    if antialias:
         return _written_out(op, "it uses antialias=1, which came with opset 18")
-    op.drop("antialias")
-    return None
+    return [*op.nodes, op.node] if op.nodes else None
+
+
+def _state_all_axes(op: Writer) -> None:
+    """Replace scales, sizes and roi of the stated axes by those of all axes."""
+    rank = op.rank(0)
+    places = [axis % rank for axis in op.attribute("axes")]
+    roi, scales, sizes = (_present(op, index) for index in (1, 2, 3))
+    if scales:
+        base = op.constant(np.ones(rank), TensorProto.FLOAT, "unit_scales")
+        scales = _for_all_axes(op, scales, base, places, TensorProto.FLOAT)
+    if sizes:
+        sizes = _for_all_axes(op, sizes, "", places, TensorProto.INT64)
+    if roi:
+        whole = op.constant([0] * rank + [1] * rank, op.scope.needed_element_type(roi), "whole")
+        both = op.integers([*places, *(place + rank for place in places)], "roi_places")
+        roi = op.add("ScatterElements", whole, both, roi, tail="roi", axis=0)
+    op.drop("axes")
+    _set_inputs(op, op.input(0), roi, scales, sizes)
+
+
+def _for_all_axes(op: Writer, name: str, base: str, places: list[int], element_type: int) -> str:
+    """Values of some axes, completed for all axes by `base`, or by the sizes of the data."""
+    scope = op.scope
+    value = scope.constant(name)
+    shape = scope.shape(op.input(0)) if not base else ()
+    if value is not None and shape is not None and None not in shape:
+        whole = np.ones(scope.needed_rank(op.input(0))) if base else np.array(shape)
+        whole[places] = value.reshape(-1)
+        return op.constant(whole, element_type, "scales" if base else "sizes")
+    indices = op.integers(places, "resized_axes")
+    return op.add("ScatterElements", base or op.add("Shape", op.input(0)), indices, name, axis=0)
 
 
 @rule("Resize", "below 13")

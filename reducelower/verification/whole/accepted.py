@@ -207,9 +207,9 @@ class Accepted:
 
 
 def _sizes_of(specs: Sequence[InputSpec], given: Mapping[str, Any]) -> dict[str, int]:
-    """Sizes of named dimensions that arrays show, so that inputs made beside them fit."""
+    """Sizes of named dimensions that arrays show, so that inputs made beside them fit; sequences show none."""
     sizes: dict[str, int] = {}
     for spec in specs:
-        shape = np.shape(given[spec.name]) if spec.name in given else ()
+        shape = getattr(given.get(spec.name), "shape", ())
         sizes |= {dim: size for dim, size in zip(spec.dims or (), shape, strict=False) if isinstance(dim, str)}
     return sizes
