@@ -179,7 +179,12 @@ class GraphScope(Graph):
 
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
-        return self.ground.resolver.ask(self, "element_type", name)  # type: ignore[no-any-return]
+        home = self.home(name)
+        tensor = home.tensor(name)
+        stated = home.stated_type(name).element_type if tensor is None else tensor.data_type
+        if stated:
+            return stated  # the resolver would answer the same, after a look at all nodes
+        return self.ground.resolver.ask(home, "element_type", name)  # type: ignore[no-any-return]
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor, with None for a size that is not a number; None if the rank is unknown."""
