@@ -103,7 +103,7 @@ def _tasks(
     models: Sequence[Input], output: str | None, output_dir: str | None, in_place: bool, resume: bool
 ) -> list[Task]:
     if resume and output_dir is None:
-        raise SettingError("--resume and --scheduler keep records beside many outputs; give --output-dir DIR")
+        raise SettingError("--resume keeps records beside many outputs; give --output-dir DIR")
     places = (output is not None) + (output_dir is not None) + in_place
     if places != 1:
         say = "give only" if places else "say where the output goes with"

@@ -29,8 +29,9 @@ def convert_all(
 ) -> int:
     """Convert the models, report, and return the exit status."""
     verbose: bool = options["verbose"]
-    tasks, settings = _planned(models, replace(settings, details=bool(options["reports"])), options)
-    if settings.verify and not options["scheduler"]:  # a cluster has its own packages
+    settings = replace(settings, details=bool(options["reports"]))
+    tasks = _planned(models, settings, options)
+    if settings.verify:
         from reducelower.pipeline.verifying import require_runtimes
 
         require_runtimes(settings)
@@ -51,10 +52,6 @@ def convert_all(
 
 def check_all(models: Sequence[str], settings: Settings, options: Mapping[str, Any]) -> int:
     """Check the models, report, and return the exit status."""
-    if options["scheduler"]:
-        from reducelower.batch.cluster import anchored
-
-        models, settings = anchored(models, settings)
     paths = [model.path for model in find_models(models, exclude=options["exclude"])]
     check_report_paths(options["reports"], paths)
 
@@ -77,26 +74,17 @@ def _with_output(models: Sequence[str], options: Mapping[str, Any]) -> tuple[Seq
     return models[:1], models[1]
 
 
-def _planned(models: Sequence[str], settings: Settings, options: Mapping[str, Any]) -> tuple[Sequence[Task], Settings]:
-    """The tasks and settings, with paths that the workers can use."""
+def _planned(models: Sequence[str], settings: Settings, options: Mapping[str, Any]) -> Sequence[Task]:
     models, output = _with_output(models, options)
     output_dir: str | None = options["output_dir"]
-    scheduler: str | None = options["scheduler"]
-    if scheduler:
-        from reducelower.batch.cluster import absolute, anchored
-
-        models, settings = anchored(models, settings)
-        output_dir = output_dir and absolute(output_dir)
-    tasks = plan_outputs(
+    return plan_outputs(
         find_models(models, skip=output_dir or "", exclude=options["exclude"]),
         output=output,
         output_dir=output_dir,
         in_place=settings.in_place,
-        # A lost worker may have written its output; a record shows the next worker that it is ours.
-        resume=options["resume"] or bool(scheduler),
+        resume=options["resume"],
         external_data=settings.external_data,
     )
-    return tasks, settings
 
 
 def _outcomes(
@@ -104,16 +92,9 @@ def _outcomes(
 ) -> Generator[Outcome, None, None]:
     """Run each job with the workers of the options, and show progress; `how` has more arguments of `run_all`."""
     with ExitStack() as stack:
-        executor = None
-        if options["scheduler"]:
-            if options["jobs"] > 1:
-                raise SettingError("--jobs is about this machine, and with --scheduler a cluster does the work")
-            from reducelower.batch.cluster import dask_executor
-
-            executor = stack.enter_context(dask_executor(options["scheduler"]))
         is_short = len(jobs) == 1 and not options.get("verify")
         advance = stack.enter_context(progress("models", len(jobs), quiet=options["quiet"] or is_short))
-        all_outcomes = run_all(jobs=jobs, processes=options["jobs"], executor=executor, is_apart=is_apart, **how)
+        all_outcomes = run_all(jobs=jobs, processes=options["jobs"], is_apart=is_apart, **how)
         for done, outcome in enumerate(stack.enter_context(closing(all_outcomes)), 1):
             advance(done, len(jobs))
             if done == len(jobs) == 1:

@@ -12,7 +12,6 @@ from reducelower.cli.options import (
     MODEL,
     OUTPUT,
     VERIFICATION,
-    WORKERS,
     has_goal,
     option,
     settings_of,
@@ -184,7 +183,7 @@ def repair(models: tuple[str, ...], **options: Any) -> int:
         "models",
         option("--opset", "Opset version that the models should have.  [default: the model's own]", type=OPSET),
         *("--for", "--without", "--rules", *CONVERSION, "--ir-version"),
-        *("--exclude", *WORKERS, "--report", "--format", "--json", "--quiet", "--verbose"),
+        *("--exclude", "--jobs", "--report", "--format", "--json", "--quiet", "--verbose"),
     ),
 )
 @click.pass_context

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from reducelower.options import Settings, Target
 
 __all__ = [
-    "CONVERSION", "MODEL", "OUTPUT", "VERIFICATION", "WORKERS", "has_goal", "option", "settings_of", "takes",
+    "CONVERSION", "MODEL", "OUTPUT", "VERIFICATION", "has_goal", "option", "settings_of", "takes",
     "target_of",
 ]  # fmt: skip
 
@@ -39,11 +39,8 @@ MODEL = ("--set-size", "--freeze-defaults", "--type", "--rank")
 CONVERSION = ("--without-type", "--without-domain", "--assume-nonempty", *MODEL)
 """Options for what is written, besides the target."""
 
-WORKERS = ("--jobs", "--scheduler")
-"""Options for who does the work."""
-
 OUTPUT = (
-    *("--output", "--output-dir", "--in-place", "--exclude", "--force", "--external-data", "--verify", *WORKERS),
+    *("--output", "--output-dir", "--in-place", "--exclude", "--force", "--external-data", "--verify", "--jobs"),
     *("--resume", "--format", "--json", "--quiet", "--verbose"),
 )
 """Options for outputs and messages."""
@@ -190,11 +187,6 @@ _ALL = (
         default="copy",
     ),
     option("--jobs", "Processes for many models.", type=click.IntRange(min=1), default=1, metavar="N"),
-    option(
-        "--scheduler",
-        "Dask cluster that does the work; its workers must see the same files.",
-        metavar="tcp://HOST:PORT",
-    ),
     option(
         "--resume", "Keep records beside the outputs, and skip what an earlier run made of the same model and options."
     ),

@@ -1,4 +1,4 @@
-"""Many files on any executor, such as threads; `test_cluster` has Dask's."""
+"""Many files on any executor, such as threads."""
 
 from __future__ import annotations
 
