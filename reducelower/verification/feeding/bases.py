@@ -29,8 +29,9 @@ _SMALL = 7
 _SMALLER = (_SMALL, 64, 1024)  # upper bounds to try, smallest first: a window may be larger
 _LONGEST = 8  # elements of an integer input that may hold sizes
 # To try in this order, since a model may reject some: indices out of range, divisions by zero, shapes. Another random
-# draw may fit.
+# draw of a few values may fit; of many, all draws are alike.
 _STRATEGIES = (*("random",) * 12, "small", "zeros", "ones")
+_OF_MANY = _STRATEGIES[-4:]
 
 Accepts = Callable[[Mapping[str, Any]], bool]
 
@@ -101,7 +102,8 @@ class Bases:
         """Values for inputs that say where or how much: those of the base, adapted to the sizes, then others."""
         if base.feeds or not self._places:
             yield {name: _adapted(base, name, shapes[name], sizes) for name in self._places}
-        for draw, kind in enumerate(_STRATEGIES if self._places else ()):
+        strategies = _STRATEGIES if base.count(sizes) <= LARGE else _OF_MANY
+        for draw, kind in enumerate(strategies if self._places else ()):
             yield self._fill(self._places, shapes, dict.fromkeys(self._places, kind), seed, draw)
 
     @cached_property
