@@ -14,16 +14,14 @@ import click
 from reducelower.cli.console import result
 from reducelower.cli.options import option, takes
 from reducelower.cli.telling import check_place
-from reducelower.cli.types import FILE, OPERATOR, POSITIVE, RUNTIME
+from reducelower.cli.types import FILE, OPERATOR, POSITIVE
 from reducelower.errors import DONE, SettingError
 from reducelower.model.text import counted, did_you_mean
 
 if TYPE_CHECKING:
     from reducelower.conformance.case import Case
     from reducelower.conformance.distilling import Distilled
-    from reducelower.conformance.from_models import FromModels
     from reducelower.conformance.process import Subject, Worker
-    from reducelower.runtimes.runtime import Runtime
 
 __all__ = ["command"]
 
@@ -33,7 +31,6 @@ Result = TypeVar("Result")
 @click.command(
     "probe",
     params=takes(
-        click.Argument(["models"], nargs=-1, type=FILE, metavar="[MODEL]..."),
         option("--runtime", "A runtime that reducelower has an adapter for.", metavar="NAME"),
         option(
             "--python function",
@@ -46,18 +43,8 @@ Result = TypeVar("Result")
             metavar="COMMAND",
         ),
         option("--interpreter", "The Python that has the runtime; it needs numpy.", metavar="PYTHON"),
-        option(
-            "--known",
-            "With MODELs: the target whose facts are the start.  [default: that of the runtime]",
-            type=RUNTIME,
-        ),
         option("--runtime-version version", "Version of the runtime, if the runtime does not say it.", type=str),
         option("-o --output", "The target file to write.", required=True, type=FILE, metavar="FILE.toml"),
-        option(
-            "--keep-failing kept",
-            "With MODELs: write the smallest failing part of each here, with its inputs as .npz.",
-            metavar="FOLDER",
-        ),
         option("--results", "Keep every result here, and go on from what is there already.", metavar="FILE.jsonl"),
         option("--op operators", "Operator to try; repeatable.  [default: all]", type=OPERATOR, multiple=True),
         option(
@@ -84,16 +71,12 @@ def command(**options: Any) -> int:
     hangs it is a finding, not the end. Then each model is converted by the facts found and runs again, and forms that
     are no better are left out. That takes from two minutes to an hour; with --results it goes on where it stopped.
 
-    With MODELs, which are files, folders or patterns, these run in place of the suite, converted by what is known of
-    the runtime. Of each that fails the smallest part that does is found, and a fact about that very form is added.
-
     \b
     Examples:
       reducelower probe --runtime openvino -o openvino.toml
       reducelower probe --runtime tvm --interpreter tvm/bin/python -o tvm.toml --results tvm.jsonl
       reducelower probe --python my_runtime:run -o mine.toml
       reducelower probe --command './runner {model} {inputs} {outputs}' -o phone.toml
-      reducelower probe exported/ --runtime openvino -o ours.toml --keep-failing parts
     """
     from reducelower.conformance.process import UnusableError, Worker
     from reducelower.conformance.target_file import target_text
@@ -106,15 +89,10 @@ def command(**options: Any) -> int:
         raise SettingError(f"{output} exists; --force replaces it")
     for path in filter(None, (options["output"], options["results"])):
         check_place(path)
-    if options["models"] and options["operators"]:
-        raise click.UsageError("--op chooses from the suite, which does not run where models are given")
-    for name, value in (("--known", options["known"]), ("--keep-failing", options["kept"])):
-        if value and not options["models"]:
-            raise click.UsageError(f"{name} goes with models; the suite starts from nothing")
     try:
         about = {"version": options["version"], "tolerance": options["tolerance"]}
         with Worker(subject, options["time_limit"], **about) as worker:
-            distilled, text = (_by_models if options["models"] else _by_suite)(worker, options)
+            distilled, text = _measured(worker, options)
     except UnusableError as error:
         missing = options["runtime"] and not options["interpreter"]
         hint = "; --interpreter names the Python that has it" if missing else ""
@@ -140,8 +118,7 @@ def _subject(options: Mapping[str, Any]) -> Subject:
     runtime, function, template = options["runtime"], options["function"], options["template"]
     if len(list(filter(None, (runtime, function, template)))) != 1:
         raise click.UsageError("say what to probe: one of --runtime, --python and --command")
-    known = options["known"].name if options["known"] else ""
-    name = known or runtime or Path(options["output"]).stem
+    name = runtime or Path(options["output"]).stem
     if template:
         if missing := [word for word in ("{model}", "{inputs}", "{outputs}") if word not in template]:
             raise SettingError(f"the command does not mention {' and '.join(missing)}")
@@ -154,18 +131,17 @@ def _subject(options: Mapping[str, Any]) -> Subject:
         near = did_you_mean(runtime, RUNTIMES)
         hint = near or f"; there are {', '.join(RUNTIMES)}, and --python or --command for any other"
         raise SettingError(f"there is no adapter for {runtime!r}{hint}")
-    return replace(Subject.of_runtime(runtime, options["interpreter"]), name=name)
+    return Subject.of_runtime(runtime, options["interpreter"])
 
 
-def _by_suite(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, str]:
-    """Find facts with the suite, and then with the exporters' models."""
+def _measured(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, str]:
+    """The facts that the suite shows, and the report."""
     from reducelower.conformance.distilling import distil
-    from reducelower.conformance.mending import corrected, without_bad_forms
+    from reducelower.conformance.mending import corrected
     from reducelower.conformance.running import probe
     from reducelower.conformance.suite import suite
     from reducelower.conformance.told import as_text
     from reducelower.conformance.whole_models import FEATURE_OPSETS, feature_cases
-    from reducelower.pipeline.model_cases import exporter_cases
 
     cases = suite(options["operators"] or None)
     if not options["operators"]:
@@ -173,66 +149,11 @@ def _by_suite(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, st
     probed = _with_progress("models", cases, options, partial(probe, worker, cases))
     distilled = distil(probed, date.today())
     runtime, changes = _with_progress(
-        "converted models", cases, options, partial(corrected, worker, probed, distilled.runtime, without_bad_forms)
+        "converted models", cases, options, partial(corrected, worker, probed, distilled.runtime)
     )
     unsolved = tuple(change.case for change in changes if change.is_bad)
-    if not options["operators"]:
-        from_models = _from_models(worker, exporter_cases(), runtime, options)
-        runtime, unsolved = from_models.runtime, (*unsolved, *from_models.left)
     distilled = replace(distilled, runtime=runtime, undescribed=unsolved)
     return distilled, as_text(probed, distilled)
-
-
-def _by_models(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, str]:
-    """Find facts with the user's models, in addition to the known ones."""
-    from reducelower.batch.inputs import find_models
-    from reducelower.conformance.distilling import Distilled
-    from reducelower.conformance.told import models_text
-    from reducelower.errors import UnreadableModelError
-    from reducelower.pipeline.model_cases import read_case
-    from reducelower.verification.running.source import CannotRunError
-
-    known = _known_target(worker, options)
-    models = find_models(options["models"])
-    is_short = len({model.relative for model in models}) == len(models)  # two folders may hold models of one name
-    cases, unreadable = [], {}
-    for model in models:
-        try:
-            cases.append(replace(read_case(model.path), name=model.relative if is_short else model.path))
-        except (UnreadableModelError, CannotRunError) as error:
-            unreadable[model.path] = str(error)
-    if not cases:
-        raise SettingError(f"none of the models can be run: {next(iter(unreadable.values()))}")
-    from_models = _from_models(worker, cases, replace(known, name=worker.name), options)
-    if options["kept"]:
-        _keep(from_models, Path(options["kept"]))
-    return Distilled(from_models.runtime, from_models.left), models_text(from_models, unreadable)
-
-
-def _known_target(worker: Worker, options: Mapping[str, Any]) -> Runtime:
-    """The target to start from: the one named by --known, or that of the runtime at its version."""
-    from reducelower.runtimes import TargetError, load_runtime
-
-    known: Runtime | None = options["known"]
-    if known is not None:
-        return known
-    name = options["runtime"]
-    if name is None:
-        raise SettingError("--known names the target to start from, such as one that probe wrote of the suite")
-    target = load_runtime(name)
-    worker.start()
-    try:
-        return load_runtime(f"{name}@{worker.version}")
-    except TargetError:
-        return target  # the version is not a number, such as that of a build
-
-
-def _from_models(worker: Worker, cases: Sequence[Case], known: Runtime, options: Mapping[str, Any]) -> FromModels:
-    from reducelower.conformance.from_models import facts_from_models
-    from reducelower.pipeline.model_cases import inside
-
-    work = partial(facts_from_models, worker, cases, known, inside, date.today())
-    return _with_progress("models", cases, options, work)
 
 
 def _with_progress(noun: str, cases: Sequence[Case], options: Mapping[str, Any], work: Callable[..., Result]) -> Result:
@@ -242,15 +163,3 @@ def _with_progress(noun: str, cases: Sequence[Case], options: Mapping[str, Any],
 
     with progress(noun, len(cases), quiet=options["quiet"]) as advance:
         return work(how=How(Path(options["results"]) if options["results"] else None, advance))
-
-
-def _keep(from_models: FromModels, folder: Path) -> None:
-    """Write the smallest failing part of each model, with its inputs, under the model's path."""
-    from reducelower.conformance.worker import pack
-
-    for name, part in from_models.parts.items():
-        original = Path(name)
-        path = folder.joinpath(*(step for step in original.parts if step not in (original.anchor, "..")))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.with_suffix(".onnx").write_bytes(part.case.model)
-        path.with_suffix(".npz").write_bytes(pack(dict(part.case.inputs)))

@@ -24,10 +24,7 @@ from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.scope.node import NodeScope
 
-__all__ = ["WHOLE", "Case", "CaseFeatures", "make_case", "takes", "value_info"]
-
-WHOLE = "whole model"
-"""The tag of cases that are whole models of users, and of their parts."""
+__all__ = ["Case", "CaseFeatures", "make_case", "takes", "value_info"]
 
 
 @dataclass(frozen=True)

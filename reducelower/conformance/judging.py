@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from reducelower.conformance.case import WHOLE, Case
+from reducelower.conformance.case import Case
 from reducelower.conformance.process import Answer
 from reducelower.model.numbers import Array
 
@@ -18,9 +18,6 @@ Word = Literal["right", "wrong", "refused"]
 
 _RELATIVE = {"float16": 4e-3, "float32": 2e-5, "float64": 2e-5}
 """The allowed relative error. Double has that of float32: computing it in float32 is imprecise, not wrong."""
-
-_LOOSE_TOLERANCE = 1e-3
-"""The allowed error of whole models, relative to the largest value: runtimes add up in different orders."""
 
 _LONGEST = 300
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
@@ -46,15 +43,14 @@ def judge(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
     """Compare an answer with what the case expects: the verdict on the first wrong output, or else on the first.
 
     The tolerance is a relative error that is allowed for every element type, unless the type's default is larger. It is
-    for runtimes that compute in a narrower type. For whole models, the error is relative to a tensor's largest value.
+    for runtimes that compute in a narrower type.
     """
     if answer.kind != "outputs":
         return Verdict("refused", answer.kind, tidy(answer.text))
     if len(answer.outputs) != len(case.expected):
         return Verdict("wrong", "outputs", f"{len(answer.outputs)} outputs, expected {len(case.expected)}")
     pairs = zip(answer.outputs, case.expected, strict=True)
-    allowed = _allowed_loosely if case.tag == WHOLE else _allowed
-    verdicts = [_compare(actual, expected, allowed(expected, tolerance)) for actual, expected in pairs]
+    verdicts = [_compare(actual, expected, _allowed(expected, tolerance)) for actual, expected in pairs]
     return next((verdict for verdict in verdicts if verdict.word == "wrong"), verdicts[0])
 
 
@@ -99,14 +95,6 @@ def _allowed(expected: Array, tolerance: float) -> Array:
     # nearly one) are compared as if they were one. Tiny results are relative to their own size, to differ from zero.
     scale = np.abs(expected.astype(np.float64))
     return max(_RELATIVE[expected.dtype.name], tolerance) * np.where((scale > 1e-3) & (scale < 1), 1, scale)
-
-
-def _allowed_loosely(expected: Array, tolerance: float) -> Array:
-    if expected.dtype.kind != "f":
-        # Integers of 8 bits are rounded from values with that error.
-        return np.array(1.0 if expected.dtype.kind in "iu" and expected.dtype.itemsize == 1 else 0.0)
-    finite = np.abs(expected[np.isfinite(expected)].astype(np.float64))
-    return np.array(max(tolerance, _LOOSE_TOLERANCE) * float(finite.max(initial=1e-9)))
 
 
 def _number(value: object) -> str:

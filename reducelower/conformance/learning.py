@@ -18,7 +18,7 @@ from reducelower.model.schemas import schema, since_version
 from reducelower.runtimes.facts import When
 from reducelower.runtimes.ranges import Ranges
 
-__all__ = ["Conditions", "Pattern", "common", "holds", "learn"]
+__all__ = ["Conditions", "Pattern", "holds", "learn"]
 
 Condition = tuple[str, Any]
 Conditions = tuple[Condition, ...]
@@ -66,19 +66,6 @@ def is_possible(when: Conditions, operator: str, opset: int) -> bool:
         "noop": set() if "noop_with_empty_axes" in attributes else {"0", "1"},
     }
     return not any(allowed <= impossible[name] for name, allowed in when if name in impossible)
-
-
-def common(nodes: Sequence[CaseFeatures], name: str) -> Any:
-    """The narrowest condition on a feature that is true of all these nodes; None if there is none or it is unknown."""
-    values = {getattr(features, name) for features in nodes}
-    if None in values:
-        return None
-    first = next(iter(values))
-    if isinstance(first, bool):
-        return first if len(values) == 1 else None
-    if isinstance(first, int):
-        return Ranges.of(sorted(values)) if min(values) >= 0 else None
-    return frozenset(values) if all(values) else None
 
 
 def candidates(cases: Sequence[Case]) -> Iterator[list[Condition]]:

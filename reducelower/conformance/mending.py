@@ -19,7 +19,7 @@ from reducelower.plan import Site
 from reducelower.runtimes.facts import Fact
 from reducelower.runtimes.runtime import Runtime
 
-__all__ = ["TOOL_REFUSED", "Change", "Converted", "Transform", "compare", "corrected", "fitting", "without_bad_forms"]
+__all__ = ["TOOL_REFUSED", "Change", "Converted", "Transform", "compare", "corrected", "fitting"]
 
 TOOL_REFUSED = "refused by the conversion"
 """The kind of verdict on a case that the conversion refused with a reason."""
@@ -130,28 +130,22 @@ def compare(
     ]
 
 
-def corrected(
-    worker: Worker,
-    probed: Probed,
-    runtime: Runtime,
-    correct: Callable[[Runtime, Sequence[Change]], tuple[Fact, ...]],
-    how: How = AS_USUAL,
-) -> tuple[Runtime, list[Change]]:
-    """The runtime with corrected facts, and the result for every case.
+def corrected(worker: Worker, probed: Probed, runtime: Runtime, how: How = AS_USUAL) -> tuple[Runtime, list[Change]]:
+    """The runtime without the forms that are no better, and the result for every case.
 
     Every case is converted by the facts and run, and the facts are corrected by the results, until they stay.
     """
     known: dict[tuple[str, bytes], Verdict] = {}
     for _ in range(_ROUNDS):
         changes = compare(worker, probed, fitting(runtime), how, known=known)
-        facts = correct(runtime, changes)
+        facts = _without_bad_forms(runtime, changes)
         if facts == runtime.facts:
             return runtime, changes
         runtime = replace(runtime, facts=facts)
     return runtime, compare(worker, probed, fitting(runtime), how, known=known)
 
 
-def without_bad_forms(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
+def _without_bad_forms(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
     """The facts, excluding forms that are no better: that break a right node, or fail for more nodes than they repair.
 
     A fact that causes a right node to be refused is dropped.

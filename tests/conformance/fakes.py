@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,59 +97,3 @@ def no_array(model: bytes, inputs: Arrays) -> list[Any]:
 
 def nothing(model: bytes, inputs: Arrays) -> list[Any]:
     return []
-
-
-def _refusing(
-    model: bytes, inputs: Arrays, words: str, is_met: Callable[[NodeProto, dict[str, NodeProto]], bool]
-) -> list[Any]:
-    nodes = _graph(model).node
-    made = {name: node for node in nodes for name in node.output}
-    if any(is_met(node, made) for node in nodes):
-        raise NotImplementedError(words)
-    return right(model, inputs)
-
-
-def without_softmax_over_rows(model: bytes, inputs: Arrays) -> list[Any]:
-    def is_met(node: NodeProto, made: dict[str, NodeProto]) -> bool:
-        return node.op_type == "Softmax" and [attribute.i for attribute in node.attribute] == [0]
-
-    return _refusing(model, inputs, "no Softmax over rows", is_met)
-
-
-def without_negative_indices(model: bytes, inputs: Arrays) -> list[Any]:
-    return _without_indices(model, inputs, lambda indices: indices.min() < 0)
-
-
-def without_falling_indices(model: bytes, inputs: Arrays) -> list[Any]:
-    return _without_indices(model, inputs, lambda indices: indices[0] > indices[-1])
-
-
-def _without_indices(model: bytes, inputs: Arrays, is_met: Callable[[Any], bool]) -> list[Any]:
-    from onnx.numpy_helper import to_array
-
-    held = {tensor.name: to_array(tensor) for tensor in _graph(model).initializer}
-    return _refusing(
-        model, inputs, "no such indices", lambda node, _: node.op_type == "Gather" and bool(is_met(held[node.input[1]]))
-    )
-
-
-def without_hard_swish(model: bytes, inputs: Arrays) -> list[Any]:
-    return _refusing(model, inputs, "no HardSwish", lambda node, made: node.op_type == "HardSwish")
-
-
-def without_quick_gelu(model: bytes, inputs: Arrays) -> list[Any]:
-    return _refusing(model, inputs, "no QuickGelu", lambda node, made: node.op_type == "QuickGelu")
-
-
-def without_elu_behind_softmax(model: bytes, inputs: Arrays) -> list[Any]:
-    def is_met(node: NodeProto, made: dict[str, NodeProto]) -> bool:
-        return node.op_type == "Elu" and node.input[0] in made and made[node.input[0]].op_type == "Softmax"
-
-    return _refusing(model, inputs, "Softmax and Elu cannot be fused", is_met)
-
-
-def without_names_of_sizes(model: bytes, inputs: Arrays) -> list[Any]:
-    shapes = [value.type.tensor_type.shape for value in _graph(model).input]
-    if any(dim.dim_param for shape in shapes for dim in shape.dim):
-        raise NotImplementedError("sizes have to be set")
-    return right(model, inputs)

@@ -8,18 +8,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnx
 import pytest
-from onnx import parser
 
 from reducelower.conformance.case import Case
 from reducelower.conformance.distilling import distil
-from reducelower.conformance.mending import corrected, without_bad_forms
+from reducelower.conformance.mending import corrected
 from reducelower.conformance.process import Worker
 from reducelower.conformance.reduce_cases import Depth, reduce_cases
 from reducelower.conformance.running import probe
-from reducelower.runtimes import Runtime, load_runtime, read_runtime
+from reducelower.runtimes import Runtime, read_runtime
 from tests.conformance.made import DAY, fake
 from tests.conformance.test_process import RUNNER
 
@@ -50,7 +47,7 @@ def measured(function: str, cases: Sequence[Case], time_limit: float = 60) -> Ru
     """What the command makes of some cases of the suite."""
     with Worker(fake(function), time_limit) as worker:
         probed = probe(worker, cases)
-        found, _ = corrected(worker, probed, distil(probed, DAY).runtime, without_bad_forms)
+        found, _ = corrected(worker, probed, distil(probed, DAY).runtime)
     return found
 
 
@@ -116,71 +113,6 @@ def test_a_command_and_kept_results(cli: Cli, tmp_path: Path) -> None:
     assert ran.status == 0, ran.err
     assert len(results.read_text().splitlines()) == len(lines)
     assert "phone 2.1" in ran.out
-
-
-KNOWN = """
-[runtime]
-name = "phone"
-version = "1.0"
-about = "A runtime for tests."
-[opsets]
-reads = "13-18"
-prefer = 17
-"""
-
-
-def test_real_models_add_facts_and_leave_their_smallest_failing_part(cli: Cli, tmp_path: Path) -> None:
-    known, output, kept = tmp_path / "known.toml", tmp_path / "phone.toml", tmp_path / "kept"
-    known.write_text(KNOWN)
-    folder = tmp_path / "models"
-    folder.mkdir()
-    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2,3] x) => (float[2,3] y)'
-    for name, nodes in (("fast", "a = Neg (x) y = HardSwish (a)"), ("slow", "a = Neg (x) y = Elu (a)")):
-        onnx.save(parser.parse_model(f"{text} {{ {nodes} }}"), folder / f"{name}.onnx")
-    (folder / "broken.onnx").write_bytes(b"no model")
-    arguments = ("--known", known, "--keep-failing", kept, "-o", output)
-    ran = cli("probe", folder, "--python", "fakes:without_hard_swish", *arguments)
-    assert ran.status == 0, ran.err
-    assert ran.out.startswith("phone 1.0: 2 models, 1 right before conversion, 2 after it\n")
-    assert "broken.onnx: not run" in ran.out
-    assert "Facts added\n  HardSwish (element types float) is refused: NotImplementedError: no HardSwish" in ran.out
-    (fact,) = read_runtime(output.read_text()).facts
-    assert fact.operators == {"HardSwish"}
-    assert fact.evidence.measured == "phone 1.0, HardSwish of fast.onnx"
-    part = onnx.load(kept / "fast.onnx")
-    assert [node.op_type for node in part.graph.node] == ["HardSwish"]
-    assert np.load(kept / "fast.npz")["a"].shape == (2, 3)
-
-
-def test_models_of_one_name_in_two_folders_are_kept_apart(cli: Cli, tmp_path: Path) -> None:
-    known, kept = tmp_path / "known.toml", tmp_path / "kept"
-    known.write_text(KNOWN)
-    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2,3] x) => (float[2,3] y)'
-    for name, nodes in (
-        ("one", "y = HardSwish (x)"),
-        ("two", "a = HardSwish (x) y = Neg (a)"),
-        ("three", "y = Elu (x)"),
-    ):
-        (tmp_path / name).mkdir()
-        onnx.save(parser.parse_model(f"{text} {{ {nodes} }}"), tmp_path / name / "model.onnx")
-    folders = [tmp_path / name for name in ("one", "two", "three")]
-    arguments = ("--known", known, "--keep-failing", kept, "-o", tmp_path / "phone.toml")
-    ran = cli("probe", *folders, "--python", "fakes:without_hard_swish", *arguments)
-    assert ran.status == 0, ran.err
-    assert ran.out.startswith("phone 1.0: 3 models, 1 right before conversion, 3 after it\n")
-    assert sorted(path.parent.name for path in kept.rglob("model.onnx")) == ["one", "two"]
-    assert sorted(path.parent.name for path in kept.rglob("model.npz")) == ["one", "two"]
-
-
-def test_what_is_known_is_that_of_the_runtime_at_its_version(cli: Cli, tmp_path: Path) -> None:
-    model = parser.parse_model('<ir_version: 8, opset_import: ["": 17]> g (float[3] x) => (float[3] y) { y = Neg (x) }')
-    onnx.save(model, tmp_path / "m.onnx")
-    output = tmp_path / "t.toml"
-    ran = cli("probe", tmp_path / "m.onnx", "--runtime", "onnxruntime", "--runtime-version", "1.16", "-o", output)
-    assert ran.status == 0, ran.err
-    found = read_runtime(output.read_text())
-    assert (found.name, found.version) == ("onnxruntime", "1.16")
-    assert found.reads == load_runtime("onnxruntime@1.16").reads
 
 
 def test_a_runtime_that_is_not_here_names_the_way_to_it(cli: Cli, tmp_path: Path) -> None:

@@ -29,7 +29,6 @@ from reducelower.conformance.mending import (
     compare,
     corrected,
     fitting,
-    without_bad_forms,
 )
 from reducelower.conformance.process import Subject, Worker
 from reducelower.conformance.running import How, probe
@@ -156,7 +155,7 @@ def main() -> None:
         probed = probe(worker, cases, how)
         how = replace(how, advance=_advance("after"))
         if options.mend:
-            runtime, changes = corrected(worker, probed, load_runtime(name), without_bad_forms, how)
+            runtime, changes = corrected(worker, probed, load_runtime(name), how)
             options.mend.write_text(target_text(runtime))
         else:
             changes = compare(worker, probed, fitting(load_runtime(name)), how)

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import reducelower
-from reducelower.conformance.case import WHOLE, Case
-from reducelower.conformance.judging import judge as judge_answer
+from reducelower.conformance.case import Case
 from reducelower.conformance.process import Subject, Worker
 from reducelower.errors import ConversionError
 from reducelower.model.document import Document
 from reducelower.pipeline.where import OnRuntime, where
 
+from ..conformance.nodes import judge_roughly
 from .corpus import PARTS, Source
 from .corpus import run as expected_of
 
@@ -34,8 +34,8 @@ SECONDS = 60.0
 
 def judge(worker: Worker, model: bytes, source: Source, expected: list[Any]) -> tuple[str, str]:
     """Right, wrong or refused, with the runtime's message."""
-    case = Case(source.name, WHOLE, 0, model, source.feeds, tuple(expected), WHOLE)
-    verdict = judge_answer(case, worker.run(model, source.feeds))
+    case = Case(source.name, "", 0, model, source.feeds, tuple(expected))
+    verdict = judge_roughly(case, worker.run(model, source.feeds))
     return verdict.word, verdict.detail
 
 
