@@ -71,7 +71,7 @@ def test_very_many_operands_are_not_all_varied_alone(count: int) -> None:
     """The sets of 300 operands held 600,000 arrays."""
     specs = [InputSpec(f"x{at}", TensorProto.FLOAT, (2,)) for at in range(count)]
     cases = list(Sets(specs, Limits(), 0)(lambda feeds: True, lambda feeds: True))
-    alone = {case.label.split("input ")[1] for case in cases if "values in input" in case.label}
+    alone = {case.label.split("input ")[1].split()[0] for case in cases if "values in input" in case.label}
     assert len(alone) == count if count <= 20 else 1 <= len(alone) < 20
     assert all(case.feeds.keys() == {spec.name for spec in specs} for case in cases)
 

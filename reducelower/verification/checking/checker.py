@@ -158,8 +158,7 @@ def _gives_nothing(pair: Pair) -> bool:
 
 def _unread(pair: Pair, sets: Sets) -> str:
     """A large table that has other values on the other side, beyond rounding; empty if none."""
-    tables = (sets.limits.roles[name].data for name in sets.limits.changed)
-    return next((table for table in tables if pair.constants[0][table].size > SMALL_CONSTANT), "")
+    return next((table for table in sets.limits.changed if pair.constants[0][table].size > SMALL_CONSTANT), "")
 
 
 def _by_node(run: _Runner, models: tuple[ModelProto, ModelProto], found: Tally) -> Tally:

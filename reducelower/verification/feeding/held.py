@@ -14,13 +14,12 @@ from reducelower.numerics.measure import Array, exact_numbers
 from reducelower.types.contents import evaluated
 from reducelower.verification.regions.pairs import Pair
 
-__all__ = ["FEW", "constants_of", "held_in", "keys_of", "lists_of", "texts_of"]
+__all__ = ["FEW", "constants_of", "held_in", "lists_of", "texts_of"]
 
 FEW = 8
 """A small constant has at most so many numbers; each is tried."""
 _OF_LIST = 256
-_OF_KEYS = 1000
-_KEYS = ("cats_", "keys_", "pool_")
+_KEYS = ("cats_", "keys_", "pool_")  # what operators map to labels, categories or n-grams
 _LISTS = 4
 
 
@@ -37,6 +36,8 @@ def held_in(pair: Pair) -> Iterator[Array]:
                 yield np.atleast_1d(np.array(helper.get_attribute_value(attribute), np.float64))
             elif attribute.type in (AttributeProto.STRING, AttributeProto.STRINGS):
                 yield np.atleast_1d(np.array(helper.get_attribute_value(attribute), object))
+            elif attribute.type == AttributeProto.INTS and attribute.name.startswith(_KEYS):
+                yield np.array([*attribute.ints, max(attribute.ints) + 1])  # the last one is no key
             elif attribute.type == AttributeProto.TENSOR and attribute.t.data_location != TensorProto.EXTERNAL:
                 yield numpy_helper.to_array(attribute.t)
 
@@ -67,14 +68,6 @@ def constants_of(held: Sequence[Array]) -> tuple[float, ...]:
     numbers = dict.fromkeys(float(item) for value in held if value.size <= FEW for item in value.ravel().tolist())
     finite = [value for value in numbers if value == value and abs(value) < 1e300]
     return tuple(sorted(finite, key=abs)[:FEW])
-
-
-def keys_of(nodes: Iterable[NodeProto]) -> Iterator[list[float]]:
-    """The keys that operators map to labels, categories or n-grams, and one number that is no key."""
-    named = (item for node in nodes for item in node.attribute if item.name.startswith(_KEYS))
-    keys = list(dict.fromkeys(float(number) for item in named for number in (*item.ints, *item.floats)))
-    if keys:
-        yield [*keys[:_OF_KEYS], max(keys) + 1]
 
 
 def lists_of(held: Iterable[Array]) -> list[list[float]]:

@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-
 from reducelower.numerics.measure import holds_special
 from reducelower.verification.feeding.bases import DRAWS, Accepts, Bases
 from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case
@@ -25,16 +23,15 @@ _MANY = 1000  # elements, so that some lie close to a step
 _MOST = 4_000_000  # elements, if a size is close to a constant
 _FEW = 8  # with fewer elements, kinds of several values are drawn again
 _SIZES = 6  # free sizes that are replaced by others
-_FAR = 3  # inputs that are far larger or smaller than the others
 _ROWS = 500  # sets at most to reach every row of a table
 _OVERLAPPING = 60  # sets of boxes, since few overlap by as much as a constant says
 _FILLED = 400  # inputs filled in one round of sets that vary one operand each
-_ALONE = ("wide", "small", "zeros", "NaN", "infinity")
-_AGAIN = ("mixed", "infinity", "limits", "around constants", "strings of several")
-_OF_LARGE = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
-_MOVED = ("random", "mixed", "NaN", "infinity", "true")
-_ORDINARY = ("random", "true")
-_BESIDE = ("mixed", "wide", "large", "around constants", "between constants")
+_ALONE = {"wide": "random", "NaN": "random", FAR_UP: FAR_DOWN, FAR_DOWN: FAR_UP}
+"""Kinds of values in one input, and those in all others."""
+_AGAIN = ("mixed", "infinity", "limits", "around constants", "strings that are held")
+_MAIN = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
+"""Of values that are only moved, or very many, these show what others would."""
+_OF_MANY = ("random", "mixed", "wide", "large", "around constants", "between constants")
 
 
 @dataclass
@@ -65,9 +62,10 @@ class Sets(Bases):
         if base is None:
             return
         yield from self._of_kinds(base)
-        yield from self._tables(base, accepts)
+        yield from self._rows(base, accepts)
         if not self.rests_on_names:
             yield from self._other_places(base, accepts)
+            yield from self._many(base, accepts)
             yield from self._other_sizes(base, accepts)
         yield from self._declared(accepts)
 
@@ -90,39 +88,26 @@ class Sets(Bases):
             yield self._case(base, kind, 1, at)
         if len(self.specs) < 2 or self.limits.only_moves:
             return
-        numbers = {spec.name: at for at, spec in enumerate(self.specs, 1)}
-        for name in self._data[:: max(1, math.ceil(len(self._data) ** 2 / _FILLED))]:
-            for at, kind in enumerate(kind for kind in _ALONE if kind in self._fillings[name].kinds):
-                label = f"{kind} values in input {numbers[name]}"
-                yield self._case(base, "random", 3, numbers[name], at, but={name: kind}, label=label)
-        far = [name for name in self._data if FAR_UP in self._fillings[name].kinds]
-        for name in far[:_FAR] if len(far) > 1 else ():
-            for own, others in ((FAR_UP, FAR_DOWN), (FAR_DOWN, FAR_UP)):
-                label = f"input {numbers[name]} {own} and others {others}"
-                yield self._case(base, others, 4, numbers[name], but={name: own}, label=label)
+        for number, name in list(enumerate(self._data, 1))[:: max(1, math.ceil(len(self._data) ** 2 / _FILLED))]:
+            for at, (kind, others) in enumerate(_ALONE.items()):
+                if kind in self._fillings[name].kinds:
+                    label = f"{kind} values in input {number} beside {others} ones"
+                    yield self._case(base, others, 3, number, at, but={name: kind}, label=label)
 
     def _kinds_in_all(self, base: Base) -> list[str]:
         kinds = [kind for kind in self._kinds if kind not in (FAR_UP, FAR_DOWN)]
         count = max((base.feeds[name].size for name in self._data), default=0)
-        if count > LARGE:
-            kinds = [kind for kind in kinds if kind in _OF_LARGE]
-        if self.limits.only_moves:
-            kinds = [kind for kind in kinds if kind in _MOVED]
+        if count > LARGE or self.limits.only_moves:
+            kinds = [kind for kind in kinds if kind in _MAIN]
         elif count < _FEW:
             kinds += [kind for kind in kinds if kind in _AGAIN] * DRAWS
         return kinds + ["positive"] * (_OVERLAPPING if self.limits.open_to_special == "NonMaxSuppression" else 0)
 
-    def _tables(self, base: Base, accepts: Accepts) -> Iterator[Case]:
-        """The indices of the tables that the region holds, as many at a time as an input has room for.
-
-        Of a table that differs between the sides, only the indices of other rows.
-        """
-        for name in self._places:
-            count, value = self.limits.table(name), base.feeds[name]
-            rows, most = self.limits.changed.get(name, np.arange(count)), _ROWS * value.size
-            if not count or (len(rows) > most and name not in self.limits.changed):
-                continue
-            for start in range(0, min(len(rows), most), max(value.size, 1)):
+    def _rows(self, base: Base, accepts: Accepts) -> Iterator[Case]:
+        """The indices of the rows of tables that the region holds, as many at a time as an input has room for."""
+        for name, rows in self.limits.rows.items():
+            value = base.feeds[name]
+            for start in range(0, min(len(rows), _ROWS * value.size), max(value.size, 1)):
                 indices = rows.take(range(start, start + value.size), mode="wrap")
                 feeds = {**base.feeds, name: indices.reshape(value.shape).astype(value.dtype)}
                 if accepts(feeds):
@@ -139,40 +124,39 @@ class Sets(Bases):
             if accepts(case.feeds):
                 yield case
 
+    def _many(self, base: Base, accepts: Accepts) -> Iterator[Case]:
+        """Values of many elements, so that some lie close to a step."""
+        size = max(2, round(_MANY ** (1 / len(base.sizes)))) if base.sizes and self.limits.has_steps else 0
+        resized = self.at(base, dict.fromkeys(base.sizes, size), accepts) if size else None
+        if resized is not None and resized.count() <= LARGE:
+            kinds = [kind for kind in _OF_MANY if kind in self._kinds]
+            yield from (self._case(resized, kind, 7, at) for at, kind in enumerate(kinds))
+
     def _other_sizes(self, base: Base, accepts: Accepts) -> Iterator[Case]:
         """Each free size replaced by 1, one more, 0, and numbers close to constants, if the source accepts that."""
-        seen = {tuple(base.sizes.values())}
-        for at, (sizes, most, kinds) in enumerate(self._all_sizes(base) if base.sizes else ()):
-            key = tuple(sizes.values())
-            if key in seen or base.count(sizes) > most:
+        tried = {tuple(base.sizes.values())}
+        for at, sizes in enumerate(self._all_sizes(base)):
+            if tuple(sizes.values()) in tried:
                 continue
-            seen.add(key)
+            tried.add(tuple(sizes.values()))
             resized = self.at(base, sizes, accepts, at)
-            if resized is None:
-                continue
-            yield Case(f"random values, {[list(value.shape) for value in resized.feeds.values()]}", dict(resized.feeds))
-            is_plain = self.limits.only_moves or resized.count() > LARGE
-            for number, kind in enumerate(() if is_plain else kinds):
-                if kind in self._kinds:
-                    yield self._case(resized, kind, 7, at, number)
+            if resized is not None:
+                yield self._case(resized, "random", 7, at)
 
-    def _all_sizes(self, base: Base) -> Iterator[tuple[dict[str, int], int, Sequence[str]]]:
-        """Sizes, the number of elements that an input may have at most, and the kinds of values to try besides."""
-        sizes, names, limits = dict(base.sizes), list(base.sizes), self.limits
-        zero = (0,) if limits.takes_empty else ()
-        if limits.has_steps:
-            yield dict.fromkeys(names, max(2, round(_MANY ** (1 / len(names))))), LARGE, _BESIDE
-        for name in names[:_SIZES]:
-            yield from (({**sizes, name: size}, LARGE, ()) for size in (1, sizes[name] + 1, *zero))
-        yield from ((dict.fromkeys(names, size), LARGE, ()) for size in (1, 2, *zero))
-        often = (*_BESIDE, *("random",) * DRAWS)  # so that every row of a table is selected
-        for size in sorted({bound + step for bound in limits.bounds for step in (-1, 0, 1, 2)}):
+    def _all_sizes(self, base: Base) -> Iterator[dict[str, int]]:
+        """Sizes, one at a time and all at once, with which the inputs do not get too large."""
+        names, bounds = list(base.sizes), {bound + step for bound in self.limits.bounds for step in (-1, 0, 1, 2)}
+        zero = (0,) if self.limits.takes_empty else ()
+        for chosen in (*([name] for name in names[:_SIZES]), names):
+            more = {name: base.sizes[name] + 1 for name in chosen}
+            for change in (more, *(dict.fromkeys(chosen, size) for size in (1, *zero))):
+                if base.count({**base.sizes, **change}) <= LARGE:
+                    yield {**base.sizes, **change}
+        for size in sorted(bounds):
             everywhere = dict.fromkeys(names, size)
-            if base.count(everywhere) <= _MOST // 16:
-                yield everywhere, _MOST, often
-            else:
-                beside = ({**dict.fromkeys(names, other), name: size} for name in names for other in (2, 1))
-                yield from ((each, _MOST, often) for each in beside)
+            beside = ({**dict.fromkeys(names, other), name: size} for name in names for other in (2, 1))
+            fits = base.count(everywhere) <= _MOST // 16
+            yield from (sizes for sizes in ([everywhere] if fits else beside) if base.count(sizes) <= _MOST)
 
     def _declared(self, accepts: Accepts) -> Iterator[Case]:
         """Ordinary values at the declared sizes of the other regions."""
@@ -180,4 +164,4 @@ class Sets(Bases):
             specs = [replace(spec, dims=each) for spec, each in zip(self.specs, dims, strict=True)]
             base = self._search(specs, accepts)
             if base is not None:
-                yield from (self._case(base, kind, 8, at) for at, kind in enumerate(_ORDINARY))
+                yield self._case(base, "random", 8)
