@@ -23,6 +23,7 @@ from reducelower.model.schemas import (
     first_version,
     is_runtime_name,
     opset_of,
+    since_version,
     versions,
 )
 from reducelower.model.skeleton import skeleton
@@ -119,6 +120,8 @@ def _written_for_other_opset(model: ModelProto) -> str:
 def _unknown_operator(operator: str, opset: int) -> str:
     if opset < 1:
         return f"it imports opset {opset}, and there is no such opset; correct opset_import"
+    if since_version(operator, opset):
+        return f"the domain of {operator} is spelled 'ai.onnx', and the ONNX checker knows it as an empty string"
     if opsets := versions(operator):
         return (
             f"{operator} does not exist at opset {opset}; it came with opset {opsets[0]}: export the model again, or "

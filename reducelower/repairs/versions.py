@@ -32,15 +32,14 @@ def add_imports(model: ModelProto) -> Iterator[str]:
 
 
 def _spell_default_domain(model: ModelProto) -> Iterator[str]:
-    """Spell the default domain of nodes as its import does; the checker insists on that, runtimes do not."""
-    spellings = {entry.domain for entry in model.opset_import} | {function.domain for function in model.functions}
-    if _LONG in spellings:
+    """Spell the default domain of nodes as an empty string: the checker knows no other spelling of it, runtimes do."""
+    if any(function.domain == _LONG for function in model.functions):
         return
     spelled = [node for node in walk(model.graph.node) if node.domain == _LONG]
     for node in spelled:
         node.domain = ""
     if spelled:
-        yield f"replaced the domain {_LONG!r} of {counted(len(spelled), 'node')} by '', as the opset import spells it"
+        yield f"replaced the domain {_LONG!r} of {counted(len(spelled), 'node')} by '', as the checker spells it"
 
 
 def _version_of(domain: str, model: ModelProto) -> int:
