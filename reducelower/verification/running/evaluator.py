@@ -18,6 +18,7 @@ from onnx.reference.ops import (
     op_lp_normalization,
     op_pow,
     op_quantize_linear,
+    op_resize,
     op_stft,
 )
 from onnx.reference.ops._quant_utils import reshape_input
@@ -105,6 +106,22 @@ class QuantizeLinear(op_quantize_linear.QuantizeLinear_25):
         return result
 
 
+class Resize(op_resize.Resize):
+    """For the length of the result it takes the product with the scale, which need not be whole.
+
+    It also begins before the first element where the length is one, which pytorch_half_pixel does not.
+    """
+
+    def _run(self, x: Array, *where: Any, **attributes: Any) -> tuple[Array]:  # type: ignore[override]
+        result: tuple[Array] = super()._run(x, *where, **attributes)
+        mode = attributes["coordinate_transformation_mode"]
+        if mode == "pytorch_half_pixel" and any(
+            new == 1 != old for old, new in zip(x.shape, result[0].shape, strict=True)
+        ):
+            raise NotImplementedError("onnx.reference starts elsewhere where a length becomes one")
+        return result
+
+
 class STFT(op_stft.STFT):
     """It only accepts signals with an axis for real and imaginary parts; runtimes accept real ones without."""
 
@@ -127,5 +144,6 @@ _CORRECTED: list[type[OpRun]] = [
     LpNormalization,
     Pow,
     QuantizeLinear,
+    Resize,
     STFT,
 ]
