@@ -38,7 +38,7 @@ def running(before: ModelProto, after: ModelProto, inputs: dict[str, Any]) -> fl
     Raises:
         CannotRunError: onnxruntime does not load one of them, or runs it on no inputs.
     """
-    cases = run_source(Source(before), (_RUNTIME,), Request(inputs, 0, {}), Clock(None), []).cases
+    cases = run_source(Source(before), (_RUNTIME,), Request(inputs, 0), Clock(None), []).cases
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4

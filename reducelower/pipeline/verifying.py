@@ -65,7 +65,7 @@ def verify_models(
         cache=default_folder() if settings.cache else None,
     )
     if not settings.strict or not absent:
-        return replace(whole, absent=absent)
+        return replace(whole, absent=(*whole.absent, *absent))
     # With `strict`, a model is verified for a runtime only if it ran there.
     verdict: Verdict = "not shown" if whole.verdict == "equivalent" else whole.verdict
     return replace(whole, verdict=verdict, unseen=(*whole.unseen, *absent))

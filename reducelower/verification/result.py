@@ -57,7 +57,7 @@ class Verification:
         cases: on how many sets of inputs the whole models were run.
         unseen: what could not be checked, each with the reason and what to do.
         departs: how the runtime diverges from the specification, a sentence for each output, or one for all.
-        absent: runtimes in which the models should have been run and were not, as sentences.
+        absent: runtimes and sizes in which the models should have been run and were not, as clauses.
         first: if the models differ, the first inner value that differs, on the inputs that show it; None if unknown.
         kept: the folder with the smallest part that shows how the models differ; empty if there is none.
     """

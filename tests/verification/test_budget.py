@@ -39,7 +39,7 @@ def within(budget: float | None, after: ModelProto, runtime: str = "onnxruntime"
 
 def compared(before: Source, after: Source, runtime: str, clock: Clock, regions: Regions | None) -> Verification:
     account = Account()
-    comparison = Comparison(before, after, runtime, Request({}, 0, {}), (), None, clock, regions, account)
+    comparison = Comparison(before, after, runtime, Request({}, 0), (), None, clock, regions, account)
     if comparison.run(SourceRuns(before)):
         explain(comparison)
         comparison.note()

@@ -176,7 +176,7 @@ def test_last_digits_of_an_output_are_not_looked_into() -> None:
 def test_what_is_watched_inside_is_of_the_run_that_is_made_anyway() -> None:
     source = model("g (float[3] x) => (float[3] y) { a = Neg (x)  s = SequenceConstruct (a)  y = Abs (a) }")
     runs = SourceRuns(Source(source))
-    request = Request({"x": np.array([1, -2, 3], np.float32)}, 0, {})
+    request = Request({"x": np.array([1, -2, 3], np.float32)}, 0)
     seen = runs.seen(("onnxruntime",), request, Clock(None), ["a", "y"])
     run = runs.run(("onnxruntime",), request, Clock(None), [])
     assert seen["a"] is run.inside["a"]
@@ -188,7 +188,7 @@ def test_what_is_watched_inside_is_of_the_run_that_is_made_anyway() -> None:
 def test_where_nothing_inside_is_given_the_source_is_run_all_the_same() -> None:
     source = model("g (float[3] x) => (float[3] y) { a = Optional <type = float[3]> ()  y = Abs (x) }")
     run = SourceRuns(Source(source))
-    request = Request({}, 0, {})
+    request = Request({}, 0)
     assert "x" in run.seen(("onnxruntime",), request, Clock(None), ["a"])
     assert run.run(("onnxruntime",), request, Clock(None), []).runtime == "onnxruntime"
 
@@ -202,7 +202,7 @@ def test_that_the_source_takes_no_inputs_is_found_once() -> None:
             return super().__contains__(name)
 
     reshapes = "g (float[2, 3] x) => (float[4] y) <int64[1] four = {4}> { y = Reshape (x, four) }"
-    source, request = Source(model(reshapes)), Request(Given(), 0, {})
+    source, request = Source(model(reshapes)), Request(Given(), 0)
     runs, asked = SourceRuns(source), []
     for _ in range(2):
         with pytest.raises(CannotRunError, match="no inputs were found that it accepts"):

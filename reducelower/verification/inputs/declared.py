@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
+from reducelower.model.graph import graphs
 from reducelower.model.value_info import may_be_of_one_shape, stated_type
 from reducelower.verification.running.memory import check_elements
 
@@ -18,9 +20,12 @@ __all__ = [
     "InputSpec",
     "Named",
     "are_stated",
+    "at_sizes",
     "check_making",
+    "fixed_sizes",
     "free_sizes",
     "input_specs",
+    "listed",
     "may_have",
     "named",
     "names_in",
@@ -98,14 +103,42 @@ def free_sizes(model: ModelProto) -> list[str]:
     return names_in(named(input_specs(model)[0]))
 
 
+def fixed_sizes(model: ModelProto, other: ModelProto) -> dict[str, int]:
+    """The free sizes of a model for which another one, whose inputs have the same names, states numbers."""
+    stated = {spec.name: spec.dims or () for spec in input_specs(other)[0]}
+    pairs = ((dims, stated.get(name, ())) for name, dims in named(input_specs(model)[0]).items())
+    sizes = (pair for dims, numbers in pairs for pair in zip(dims, numbers, strict=False))
+    return {name: number for name, number in sizes if isinstance(name, str) and isinstance(number, int)}
+
+
+def listed(sizes: Mapping[str, int]) -> str:
+    """Sizes as users write them."""
+    return ", ".join(f"{name}={size}" for name, size in sizes.items())
+
+
+def at_sizes(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
+    """The model with numbers in place of some of its `free_sizes`, in all that it states; itself if there are none."""
+    if not sizes:
+        return model
+    sized = deepcopy(model)
+    inputs = {value.name for value in sized.graph.input}
+    for _, graph in graphs(sized):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+                name = dim.dim_param or (f"axis {axis}" if value.name in inputs else "")
+                if not dim.HasField("dim_value") and name in sizes:
+                    dim.dim_value = sizes[name]
+    return sized
+
+
 def shape_at(dims: Sequence[int | str], sizes: Mapping[str, int]) -> tuple[int, ...]:
     """The shape of an input at these sizes of its symbols."""
     return tuple(dim if isinstance(dim, int) else sizes[dim] for dim in dims)
 
 
-def check_making(specs: Sequence[InputSpec], fixed: Mapping[str, int]) -> None:
+def check_making(specs: Sequence[InputSpec]) -> None:
     """Raise a TooLargeError if an input is too large to be made even at its smallest sizes."""
     dims = named(specs)
-    sizes = dict.fromkeys(names_in(dims), 1) | dict(fixed)
+    sizes = dict.fromkeys(names_in(dims), 1)
     for each in dims.values():
         check_elements(prod(shape_at(each, sizes)))

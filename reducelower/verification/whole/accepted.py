@@ -39,11 +39,10 @@ _MOST_WITHOUT = 3  # sizes that are zero one at a time
 
 @dataclass(frozen=True)
 class Request:
-    """The inputs, sizes and seed that the caller chose."""
+    """The inputs and the seed that the caller chose."""
 
     given: Mapping[str, Any]
     seed: int
-    dims: Mapping[str, int]
 
 
 @dataclass
@@ -79,7 +78,7 @@ class Accepted:
 
     def find(self, specs: Sequence[InputSpec]) -> None:
         """Keep accepted inputs; raise a CannotRunError if there are none. The first set has the caller's inputs."""
-        fixed = {**_sizes_of(specs, self.request.given), **self.request.dims}
+        fixed = _sizes_of(specs, self.request.given)
         specs = [spec for spec in specs if spec.name not in self.request.given]
         constants = {tensor.name: tuple(tensor.dims) for tensor in self.model.graph.initializer}
         roles = roles_of(reversed(self.model.graph.node)) if specs else {}
@@ -172,7 +171,7 @@ class Accepted:
         inputs, _ = input_specs(self.model)
         outputs = [InputSpec(value.name, 0, stated_type(value.type).sizes) for value in self.model.graph.output]
         yielded = _sizes_of(outputs, dict(zip([output.name for output in outputs], results, strict=False)))
-        fed, fixed = _sizes_of(inputs, feeds), {**_sizes_of(inputs, self.request.given), **self.request.dims}
+        fed, fixed = _sizes_of(inputs, feeds), _sizes_of(inputs, self.request.given)
         return {name: size for name, size in yielded.items() if fed.get(name, size) != size and name not in fixed}
 
     def _has_room(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,7 +13,7 @@ from reducelower.model.value_info import sizes
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.findings import OutputComparison, OutputVerdict
-from reducelower.verification.inputs.declared import input_specs
+from reducelower.verification.inputs.declared import fixed_sizes, input_specs, listed
 from reducelower.verification.judging.compare import compare_outputs, worst_of
 from reducelower.verification.result import Departure, Verdict, Verification
 from reducelower.verification.running.clock import Clock
@@ -22,7 +23,7 @@ from reducelower.verification.running.runtimes import OnnxRuntime, try_load
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 from reducelower.verification.whole.runs import Request, Run, SourceRuns, run_result
 
-__all__ = ["Account", "Comparison", "differ", "interface_mismatch", "runtimes_for"]
+__all__ = ["Account", "Comparison", "differ", "interface_mismatch", "runtimes_for", "sizes_mismatch"]
 
 
 @dataclass
@@ -267,6 +268,14 @@ def interface_mismatch(before: ModelProto, after: ModelProto) -> str:
     specs, skipped = input_specs(after)
     extra = sorted({*(spec.name for spec in specs), *skipped} - known)
     return f"the converted model needs inputs that the source does not have: {extra}" if extra else ""
+
+
+def sizes_mismatch(before: ModelProto, after: ModelProto) -> str:
+    """That the second model takes one size only where the first takes any; empty if it does not."""
+    fixed = fixed_sizes(before, after)
+    options = " ".join(f"--dim {shlex.quote(f'{name}={size}')}" for name, size in fixed.items())
+    said = f"the second model takes inputs of {listed(fixed)} only; give {options} to compare them there"
+    return said if fixed else ""
 
 
 def _by_default(before: Source, after: Source) -> Iterator[str]:

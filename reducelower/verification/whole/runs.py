@@ -131,7 +131,7 @@ def run_source(
     left_out = [reason for name, reason in skipped.items() if name not in request.given]
     if left_out:
         raise CannotRunError("; ".join(left_out))
-    check_making([spec for spec in specs if spec.name not in request.given], request.dims)
+    check_making([spec for spec in specs if spec.name not in request.given])
     shown = replace(source, proto=with_outputs(source.proto, watched, after_outputs=True)) if watched else source
 
     def taken(name: str) -> Run:

@@ -24,6 +24,7 @@ from reducelower.plan import Plan
 from reducelower.verification.checking.cache import Cache
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.sites import verify_regions
+from reducelower.verification.inputs.declared import at_sizes, listed
 from reducelower.verification.inputs.testdata import TestDataSet, check_given
 from reducelower.verification.result import Verification
 from reducelower.verification.running.clock import Clock
@@ -36,7 +37,13 @@ from reducelower.verification.running.conditions import (
 )
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import Source
-from reducelower.verification.whole.comparison import Account, Comparison, interface_mismatch, runtimes_for
+from reducelower.verification.whole.comparison import (
+    Account,
+    Comparison,
+    interface_mismatch,
+    runtimes_for,
+    sizes_mismatch,
+)
 from reducelower.verification.whole.explanations import explain
 from reducelower.verification.whole.kept import keep_region, note_first
 from reducelower.verification.whole.runs import Request, SourceRuns
@@ -181,6 +188,9 @@ def compare_models(
         check_given(source.proto, data.inputs, dims)
     is_of_one, source = source is result, source.inlined()
     result = source if is_of_one else result.inlined()
+    if dims:
+        source = replace(source, proto=at_sizes(source.proto, dims))
+        result = source if is_of_one else replace(result, proto=at_sizes(result.proto, dims))
     ordered = _in_order(source, result)
     left, right = ordered.proto, result.proto
     released = _released(left, right)
@@ -194,13 +204,16 @@ def compare_models(
     if is_nonempty:
         notes.append("No inputs without elements were fed, since it is assumed that no dimension is 0.")
     account = Account(notes=notes)
-    if mismatch := interface_mismatch(left, right):
+    mismatch = interface_mismatch(left, right)
+    if not any(data.inputs for data in data_sets):
+        mismatch = mismatch or sizes_mismatch(left, right)
+    if mismatch:
         account.fail(mismatch)
         return account.verification()
     runs, clock, folder = SourceRuns(source), Clock(budget), None if keep_failing is None else Path(keep_failing)
     with under(provider=chosen, memory=memory, feeds_empty=not is_nonempty):
         inputs = [{name: data.inputs[name] for name in data.inputs if name not in released} for data in data_sets]
-        requests = [Request(each, seed, dict(dims)) for each in inputs]
+        requests = [Request(each, seed) for each in inputs]
         seen = partial(runs.seen, runtimes_for(runtimes[0], is_of_one=is_of_one)[0], requests[0], clock)
         kept = Cache() if cache is None else Cache(Path(cache))
         checker = Checker(seed, tolerances, clock.part(_FOR_REGIONS), seen, cache=kept)
@@ -218,6 +231,8 @@ def compare_models(
                     counts.append(len(comparison.right.cases))
             account.cases += max(counts)
         found = account.verification(regions)
+        if dims:
+            found = replace(found, absent=(f"run at {listed(dims)} only",))
         if folder is not None and not found.kept and found.verdict == "different":
             found = replace(found, kept=keep_region(folder, regions, checker))
     return found
