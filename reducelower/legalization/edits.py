@@ -175,7 +175,5 @@ def _entry_of(read: ReadNode, outcome: Outcome, graph: GraphScope) -> Entry:
         constants,
         added,
         {blank(number): tensor for number, tensor in outcome.adopted},
-        frozenset(name for _, _, name in outcome.derived),
         answers,
-        outcome.label,
     )

@@ -26,9 +26,7 @@ class Entry:
         constants: the values of constant operands that the rule asked for.
         added: new constants that the replacement reads.
         adopted: the values of outputs that become constants.
-        derived: the names of new values inside the replacement.
         answers: every other question: its name, the operand (empty for a question about the place), the answer.
-        label: the name of the rule in reports; empty if reports leave it out.
     """
 
     node: NodeProto
@@ -37,9 +35,7 @@ class Entry:
     constants: Mapping[str, Array]
     added: Mapping[str, TensorProto]
     adopted: Mapping[str, TensorProto]
-    derived: frozenset[str]
     answers: Sequence[tuple[str, str, Hashable]]
-    label: str
 
 
 @dataclass(frozen=True, eq=False)

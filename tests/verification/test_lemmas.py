@@ -15,7 +15,7 @@ from reducelower.types import Inference
 from reducelower.verification import SiteVerification
 from reducelower.verification.checking.cache import forget
 from reducelower.verification.checking.checker import Checker
-from reducelower.verification.checking.lemmas import settled
+from reducelower.verification.checking.sites import of_rewrites
 from reducelower.verification.regions.align import align
 from reducelower.verification.running.clock import Clock
 from tests.models import model
@@ -47,7 +47,7 @@ def findings(source: ModelProto, made: Legalized, clock: Clock | None = None) ->
     inferences = Inference(source), Inference(made.model)
     found = align(source, made.model, made.plan, inferences=inferences)
     assert all(claim.rewrite is not None for claim in found.claims)
-    return [finding for finding, _ in settled(found.claims, checker)[0]]
+    return [finding for finding, _ in of_rewrites(found.claims, checker)]
 
 
 def with_fault(made: Legalized, op_type: str, change: Change, at: int) -> Legalized:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
@@ -25,7 +25,9 @@ from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.reference import float_types, no_evidence, wrong_in_reference
 
-__all__ = ["Checker", "is_plain"]
+__all__ = ["Checker", "some"]
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -54,19 +56,23 @@ class Checker:
         if new:
             self.seen.update(dict.fromkeys(new) | dict(self.values(new)))
 
-    def _samples(self, pair: Pair) -> list[dict[str, Array]]:
-        """The inputs of a region in that run, if all of them are known."""
-        found: dict[str, Any] = {item.name: self.seen.get(item.name) for item in pair.inputs}
-        return [found] if _is_sample(pair, found) else []
+    def _samples(self, pairs: Sequence[Pair]) -> list[dict[str, Array]]:
+        """The inputs of some regions in that run, as far as they are known, by the names of the first one's."""
+        names = [item.name for item in pairs[0].inputs]
+        found: list[tuple[Pair, list[Any]]]
+        found = [(pair, [self.seen.get(item.name) for item in pair.inputs]) for pair in some(pairs)]
+        return [dict(zip(names, values, strict=True)) for pair, values in found if _is_sample(pair, values)]
 
-    def check(self, pair: Pair, others: Sequence[Pair] = ()) -> SiteVerification:
-        """The finding for a region; `others` are like it except for sizes, which are tried with ordinary values."""
-        sizes = [_sizes(each) for each in others if _sizes(each) != _sizes(pair)]
-        return self.settle(pair, self._samples(pair), others=sizes)
+    def check(self, pairs: Sequence[Pair]) -> SiteVerification:
+        """The finding for regions that are the same up to names and sizes, at the sizes of each."""
+        first = pairs[0]
+        others = {pair.sizes: _sizes(pair) for pair in pairs if _sizes(pair) != _sizes(first)}
+        told = frozenset[int]().union(*(pair.told for pair in pairs))
+        return self.settle(first, self._samples(pairs), others=list(others.values()), fixed=told)
 
     def failing(self, pair: Pair) -> Mapping[str, Array] | None:
         """A set of values on which both sides differ."""
-        case = self._tally(pair, self._sets(pair, self._samples(pair))).failing
+        case = self._tally(pair, self._sets(pair, self._samples([pair]))).failing
         return None if case is None else case.feeds
 
     def settle(self, pair: Pair, samples: Sequence[Mapping[str, Array]], **more: Any) -> SiteVerification:
@@ -77,7 +83,7 @@ class Checker:
     def _sets(self, pair: Pair, samples: Sequence[Mapping[str, Array]], **more: Any) -> Sets:
         # Inputs of unknown type are fed floats.
         specs = [replace(item, element_type=item.element_type or TensorProto.FLOAT) for item in pair.inputs]
-        return Sets(specs, limits_of(pair), self.seed, samples, **more)
+        return Sets(specs, limits_of(pair), self.seed, samples, rests_on_names=pair.rests_on_names, **more)
 
     def _tally(self, pair: Pair, sets: Sets) -> Tally:
         conditions = None if sets.only_samples else self._conditions(pair, sets)
@@ -103,18 +109,23 @@ class Checker:
         return conditions(), pair.key, sizes, shapes, rests, pair.is_raised, versions, self.seed, tolerances
 
 
-def is_plain(value: Any) -> bool:
+def some(items: Sequence[_Item]) -> Sequence[_Item]:
+    """The first two and the last."""
+    return [*items[:2], *items[2:][-1:]]
+
+
+def _is_plain(value: Any) -> bool:
     """Whether a value is a tensor of a type that numpy itself has."""
     return isinstance(value, np.ndarray) and value.dtype.kind in "biufOSU"
 
 
-def _is_sample(pair: Pair, values: Mapping[str, Any]) -> bool:
+def _is_sample(pair: Pair, values: Sequence[Any]) -> bool:
     """Whether these are tensors with the types and sizes of the region's inputs."""
     return all(
-        is_plain(value := values[item.name])
+        _is_plain(value)
         and (value.dtype.kind in "OSU" or helper.np_dtype_to_tensor_dtype(value.dtype) == item.element_type)
         and may_have(item.dims, value.shape)
-        for item in pair.inputs
+        for item, value in zip(pair.inputs, values, strict=True)
     )
 
 

@@ -1,33 +1,35 @@
 """Verifies each region in which two models differ by itself; regions that are the same up to names run once.
 
-A plan names some regions, its sites, beforehand. Aligning the models finds the others. If regions that are alike
-differ, each is checked again with its own weights, and with what stands around it: these may never give the values on
-which it differs.
+A plan names some regions, its sites, beforehand. Aligning the models finds the others. Each is checked as generally as
+possible: a rewrite with all that it did not ask about left free, or else a region of these models with free weights.
+If that differs, it is checked again with its own weights, and with the nodes around it: these may never give the values
+on which it differs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto
 
-from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.text import counted
 from reducelower.plan import Plan
 from reducelower.types import Inference
-from reducelower.verification.checking.checker import Checker
-from reducelower.verification.checking.lemmas import Judged, settled
+from reducelower.verification.checking.checker import Checker, some
 from reducelower.verification.findings import SiteVerification
 from reducelower.verification.regions.align import align
 from reducelower.verification.regions.claims import Alignment, Claim
-from reducelower.verification.regions.cut import cut
+from reducelower.verification.regions.cut import cut, cut_rewrite
 from reducelower.verification.regions.pairs import Pair
-from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, inlined
 
-__all__ = ["Regions", "nodes_of", "verify_regions"]
+__all__ = ["Regions", "nodes_of", "of_rewrites", "verify_regions"]
+
+Judged = tuple[SiteVerification, list[Claim]]
+"""A finding with its claims."""
 
 _RINGS = 3
 
@@ -44,7 +46,7 @@ class Regions:
     """
 
     alignment: Alignment
-    judged: Judged
+    judged: Sequence[Judged]
     left: int = 0
     unseen: str = ""
 
@@ -121,94 +123,123 @@ def verify_regions(
 
 def _judge(alignment: Alignment, checker: Checker) -> Regions:
     """A finding for each distinct region of an alignment, as far as time allows."""
-    judged: Judged = []
-    left = len(alignment.claims)
-    try:
-        held, rest = settled(alignment.claims, checker)
-        judged += held
-        left = len(rest)
-        groups, uncut = _grouped(rest, checker.clock)
-        judged += uncut
-        left = sum(map(len, groups))
-        first = {pair.identity: pair for group in groups for pair in reversed(group)}.values()
-        checker.watch({item.name for pair in first if pair.site.graph == "graph" for item in pair.inputs})
-        for group in groups:
-            judged += _check_alike(group, checker)
-            left -= len(group)
-    except OutOfTimeError:
-        return Regions(alignment, judged, left)
-    return Regions(alignment, judged)
+    judged: list[Judged] = []
+    with suppress(OutOfTimeError):
+        judged.extend(_findings(alignment.claims, checker))
+    return Regions(alignment, judged, len(alignment.claims) - sum(len(claims) for _, claims in judged))
 
 
-def _grouped(claims: Iterable[Claim], clock: Clock) -> tuple[list[list[Pair]], Judged]:
-    """The regions of claims, in groups that differ only in sizes, and findings for claims that cannot be cut out."""
-    groups: dict[object, list[Pair]] = {}
-    left: dict[tuple[str, str, str], list[Claim]] = {}
-    for claim in claims:
-        clock.check()
+def _findings(claims: Sequence[Claim], checker: Checker) -> Iterator[Judged]:
+    """Findings for rewrites that hold in all models, then for the rest as regions of these models."""
+    settled: set[int] = set()
+    for finding, alike in of_rewrites(claims, checker):
+        settled |= set(map(id, alike))
+        yield finding, alike
+    groups: dict[object, _Group] = {}
+    uncut: dict[tuple[str, str, str], list[Claim]] = {}
+    for claim in (claim for claim in claims if id(claim) not in settled):
+        checker.clock.check()
         try:
-            pair = cut(claim)
+            groups.setdefault((pair := cut(claim)).key, _Group()).add([pair], [claim])
         except CannotRunError as error:
-            left.setdefault((claim.named.op_type, claim.named.rule, error.reason), []).append(claim)
-            continue
-        groups.setdefault(pair.key, []).append(pair)
-    return list(groups.values()), [
-        (SiteVerification(op_type, rule, (), "not run", reason), members)
-        for (op_type, rule, reason), members in left.items()
-    ]
+            uncut.setdefault((claim.named.op_type, claim.named.rule, error.reason), []).append(claim)
+    for (op_type, rule, reason), alike in uncut.items():
+        yield SiteVerification(op_type, rule, (), "not run", reason), alike
+    for finding, group in _checked(groups.values(), checker):
+        if _holds(finding, group.pairs[0]):
+            yield finding, group.claims
+        else:
+            yield from _one_by_one(group.pairs, checker, finding)
 
 
-def _check_alike(pairs: Sequence[Pair], checker: Checker) -> Judged:
-    """One finding for like regions, or several if they hold only with their own sizes, weights or surroundings."""
-    by_sizes: dict[object, list[Pair]] = {}
-    for pair in pairs:
-        by_sizes.setdefault(pair.sizes, []).append(pair)
-    first, *others = (alike[0] for alike in by_sizes.values())
-    finding = checker.check(first, others)
-    if finding.holds_alone and not (first.is_reduction and finding.status == "departs"):
-        return [(finding, [pair.claim for pair in pairs])]
-    if others:
-        return [found for alike in by_sizes.values() for found in _check_alike(alike, checker)]
-    judged: dict[object, tuple[SiteVerification, list[Claim]]] = {}
-    known: dict[object, SiteVerification] = {first.identity: finding}
-    for pair in pairs:
-        key, found = _in_place(pair, known, checker)
-        judged.setdefault(key, (found, []))[1].append(pair.claim)
-    return list(judged.values())
+def of_rewrites(claims: Sequence[Claim], checker: Checker) -> Iterator[Judged]:
+    """Findings for rewrites that are the same by structure, or hold whatever they did not ask about.
 
-
-def _in_place(pair: Pair, known: dict[object, SiteVerification], checker: Checker) -> tuple[object, SiteVerification]:
-    """The finding for a region with its own weights, or else with the nodes around it too, and what it is a finding of.
-
-    If it holds with neither, it is that of the region alone, which is `known`, as are those of others like it. The
-    nodes around a mere guess are not tried, since the models are aligned without it then.
+    Rewrites of equal entries are one, on operands of the same types and ranks.
     """
-    alone = known[pair.identity]
+    same: dict[tuple[str, str], list[Claim]] = {}
+    kinds: dict[object, list[Claim]] = {}
+    for claim in claims:
+        if claim.is_same:
+            same.setdefault((claim.named.op_type, claim.named.rule), []).append(claim)
+        elif claim.rewrite is not None:
+            entry, names = claim.rewrite
+            types = [claim.level.left.type_of(names[part]) for part in entry.node.input if part]
+            ranks = tuple((kind, None if dims is None else len(dims)) for kind, dims in types)
+            kinds.setdefault((id(entry), ranks), []).append(claim)
+    for (op_type, rule), alike in same.items():
+        yield SiteVerification(op_type, rule, (), is_proved=True), alike
+    groups: dict[object, _Group] = {}
+    for alike in kinds.values():
+        checker.clock.check()
+        with suppress(CannotRunError):
+            pairs = list(map(cut_rewrite, some(alike)))
+            groups.setdefault(pairs[0].key, _Group()).add(pairs, alike)
+    yield from (
+        (finding, group.claims)
+        for finding, group in _checked(groups.values(), checker)
+        if _holds(finding, group.pairs[0])
+    )
 
-    def check(around: Pair) -> SiteVerification:
-        if around.identity not in known:
-            known[around.identity] = checker.check(around)
-        return known[around.identity]
 
-    try:
-        around = cut(pair.claim, pair.opened, fixed=True)
-        has_own_weights = check(around).holds_alone
-        if not has_own_weights and not pair.claim.is_guess:
-            for _ in range(_RINGS):
-                around = cut(pair.claim, around.opened | around.closed, fixed=True)
-        found = check(around)
-    except CannotRunError:
-        return pair.identity, alone
-    if not found.holds_alone:
-        return pair.identity, alone
-    if has_own_weights or alone.status == "not run":
-        found = replace(found, rule=alone.rule, op_type=alone.op_type, is_chosen=alone.is_chosen)
-    else:  # the nodes around it may just not have given the values on which it differs
-        given = f"not on what {_listed(around.nodes)} gave it in {found.cases} sets of values"
-        found = replace(alone, status="not run", reason=f"{alone.reason}, but {given}")
-    return around.identity, found
+@dataclass
+class _Group:
+    """Regions that are the same up to names and sizes, and the claims that they stand for."""
+
+    pairs: list[Pair] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+
+    def add(self, pairs: Iterable[Pair], claims: Iterable[Claim]) -> None:
+        """Add more of them."""
+        self.pairs += pairs
+        self.claims += claims
 
 
-def _listed(nodes: Sequence[NodeProto]) -> str:
-    names = (node.op_type for node in nodes[:-1] if node.domain in DEFAULT_DOMAINS)
-    return ", ".join(dict.fromkeys(names)) or "its producers"
+def _checked(groups: Collection[_Group], checker: Checker) -> Iterator[tuple[SiteVerification, _Group]]:
+    pairs = (pair for group in groups for pair in some(group.pairs) if pair.site.graph == "graph")
+    checker.watch({item.name for pair in pairs for item in pair.inputs})
+    for group in groups:
+        yield checker.check(group.pairs), group
+
+
+def _holds(finding: SiteVerification, pair: Pair) -> bool:
+    """Whether a finding is good enough for a region, and all that are like it."""
+    return finding.holds_alone and not (pair.is_reduction and finding.status == "departs")
+
+
+def _one_by_one(pairs: Sequence[Pair], checker: Checker, finding: SiteVerification) -> Iterable[Judged]:
+    """The findings for like regions that do not hold together, at their own sizes or in their places."""
+    is_known = all(pair.sizes == pairs[0].sizes for pair in pairs)
+    known = {pairs[0].identity: finding} if is_known else {}
+    judged: dict[object, Judged] = {}
+
+    def check(pair: Pair) -> SiteVerification:
+        if pair.identity not in known:
+            known[pair.identity] = checker.check([pair])
+        return known[pair.identity]
+
+    for pair in pairs:
+        used, found = pair, check(pair)
+        if not _holds(found, pair):
+            used, found = _in_place(pair, check) or (used, found)
+        judged.setdefault(used.identity, (found, []))[1].append(pair.claim)
+    return judged.values()
+
+
+def _in_place(pair: Pair, check: Callable[[Pair], SiteVerification]) -> tuple[Pair, SiteVerification] | None:
+    """The region with its own weights, or else with the nodes around it too, and the finding; None if neither holds.
+
+    The nodes around a mere guess are not tried, since the models are aligned without it then.
+    """
+    with suppress(CannotRunError):
+        own = cut(pair.claim, fixed=True)
+        if (found := check(own)).holds_alone:
+            return own, found
+        around = own if pair.claim.is_guess else cut(pair.claim, fixed=True, rings=_RINGS)
+        if (found := check(around)).holds_alone:
+            alone = check(pair)
+            if alone.status != "not run":  # the nodes around it may just not have given the values on which it differs
+                reason = f"{alone.reason}, but not on what the nodes around it gave in {found.cases} sets of values"
+                found = replace(alone, status="not run", reason=reason)
+            return around, found
+    return None

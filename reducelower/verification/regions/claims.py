@@ -161,5 +161,5 @@ def _stayed(claim: Claim, at: int) -> Rewrite | None:
     blanks = {name: blank(number) for number, name in enumerate(dict.fromkeys((*node.input, *node.output))) if name}
     bare = renamed(node, blanks)
     opsets = level.left.opsets.get("", 1), level.right.opsets.get("", 1)
-    entry = Entry(bare, [bare], opsets, {}, {}, {}, frozenset(), (), "")
+    entry = Entry(bare, [bare], opsets, {}, {}, {}, ())
     return entry, {part: name for name, part in blanks.items()}

@@ -2,68 +2,119 @@
 
 Shared values become the inputs of two small models, with one name on both sides. So do weights, since random values do
 as well. A region that fails for some values may hold for those that it is really given: it is then cut out with its own
-weights and what is computed from them (`fixed`), and with more of its surroundings (`opened`).
+weights and what is computed from them (`fixed`). A rewrite is cut out with its operands as inputs, also those that are
+constants, except the constants that it asked for: whatever it did not ask about is free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto, TypeProto, helper
 
+from reducelower.model.rewrites import Entry
+from reducelower.model.value_info import stated_type
 from reducelower.numerics.measure import Array
+from reducelower.types.known import Known
 from reducelower.verification.inputs.declared import InputSpec
-from reducelower.verification.regions.claims import Claim, Level
-from reducelower.verification.regions.numbering import read_by, renamed
+from reducelower.verification.regions.claims import Claim
+from reducelower.verification.regions.numbering import captured, read_by, renamed
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair
 from reducelower.verification.regions.places import Place
 from reducelower.verification.running.source import CannotRunError
 
-__all__ = ["cut"]
+__all__ = ["cut", "cut_rewrite"]
 
 _FEW_FLOATS = 8
 _MOST_NODES = 4000
 _MOST_BYTES = 1 << 28  # of weights that only one side has
+_NOTHING: frozenset[int] = frozenset()
+_NO_ENDS: Mapping[str, int | Array] = {}
 
 
-def cut(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: bool = False) -> Pair:
+def cut(claim: Claim, *, fixed: bool = False, rings: int = 0) -> Pair:
     """Cut out the two sides of a claim.
 
     Args:
         claim: the values that should be equal.
-        opened: the numbers of shared values (`Pair.closed`) to compute in the region.
         fixed: keep weights, and what follows from constants alone, instead of making them inputs.
+        rings: how many times to add the nodes that compute the inputs.
 
     Raises:
         CannotRunError: one side needs a weight that is too large for a small model.
     """
-    level = claim.level
-    places = level.left, level.right
-    targets = [left for left, _ in claim.pairs], [right for _, right in claim.pairs]
+    shared, targets = claim.level.shared, _targets(claim)
     # A result of one side is no input of the other, which may add something to it.
-    results = {place.numbers.get(name, -1) for place, names in zip(places, targets, strict=True) for name in names}
-    opened |= results - {-1}
+    opened = frozenset(place.numbers[name] for place, names in targets for name in names if name in place.numbers)
     while True:
-        left, right = (_Side(level, *side, opened, fixed) for side in zip(places, targets, strict=True))
+        left, right = (_Side(*each, shared=shared, opened=opened, fixed=fixed) for each in targets)
         # What one side alone reads may depend on what the other reads: the replacement may read a Cast of it.
         both = frozenset({*left.inputs.values()} & {*right.inputs.values()})
         alone = (left.closed | right.closed) - both - opened
-        if not alone:
-            break
-        opened |= alone
+        if not alone and not rings:
+            return _pair(claim, left, right)
+        opened |= alone or left.closed | right.closed
+        rings -= not alone
+
+
+def cut_rewrite(claim: Claim) -> Pair:
+    """Cut out a claim that is a rewrite, with what it did not ask about left free; sizes are free unless they are 1.
+
+    Raises:
+        CannotRunError: it cannot stand alone.
+    """
+    assert claim.rewrite is not None
+    entry, names = claim.rewrite
+    held = {*entry.added, *entry.constants}
+    operands = [part for part in captured([entry.node, *entry.nodes]) if part not in held]
+    if not all(part in names for part in operands):
+        raise CannotRunError("it reads another value")
+    # Negative, so that they are no other value's number.
+    ends: dict[str, int | Array] = {names[part]: -2 - at for at, part in enumerate(operands)}
+    ends |= {names[part]: value for part, value in entry.constants.items()}
+    left, right = (_Side(*each, ends=ends) for each in _targets(claim))
+    for side in (left, right):
+        side.inputs = dict(sorted(side.inputs.items(), key=lambda item: -item[1]))  # in the order of the operands
+    pair = _pair(claim, left, right)
+    pair.inputs = [
+        replace(item, dims=None if item.dims is None else tuple(1 if dim == 1 else None for dim in item.dims))
+        for item in pair.inputs
+    ]
+    pair.told = frozenset(_told(entry))
+    # It may rest on which sizes of its operands have the same name, if it was told that.
+    pair.rests_on_names = any(isinstance(answer, Known) for _, _, answer in entry.answers)
+    return pair
+
+
+def _told(entry: Entry) -> Iterator[int]:
+    """The sizes that a rewrite was told as numbers, and so may rest on."""
+    for question, _, answer in entry.answers:
+        dims: object = answer.shape if isinstance(answer, Known) else answer if question == "shape" else ()
+        if question == "type_bytes" and isinstance(answer, bytes):
+            dims = stated_type(TypeProto.FromString(answer)).sizes
+        yield from (size for size in dims if isinstance(size, int)) if isinstance(dims, tuple) else ()
+
+
+def _targets(claim: Claim) -> tuple[tuple[Place, Sequence[str]], tuple[Place, Sequence[str]]]:
+    """The claimed values in both graphs."""
+    level = claim.level
+    return (level.left, [left for left, _ in claim.pairs]), (level.right, [right for _, right in claim.pairs])
+
+
+def _pair(claim: Claim, left: _Side, right: _Side) -> Pair:
     names: dict[int, str] = {}
     for side, prefix in ((left, ""), (right, "after/")):
         for name, number in side.inputs.items():
             names.setdefault(number, prefix + name)
-    outputs = [f"{name}/out" if left.takes(name) else name for name in targets[0]]
-    sides = left.renamed(names, outputs, ""), right.renamed(names, outputs, "after/")
+    outputs = [f"{name}/out" if left.takes(name) else name for name in left.targets]
+    sides = [(left.renamed(names, outputs, ""), left.place), (right.renamed(names, outputs, "after/"), right.place)]
     if claim.named.raised_from:
-        sides, places = sides[::-1], places[::-1]
-    (nodes, constants), (replacement, others) = sides
-    inputs = list(_inputs(left, right, names).values())
-    closed = left.closed | right.closed
-    return Pair(claim, nodes, replacement, inputs, (constants, others), *places, outputs, opened, closed)
+        sides.reverse()
+    ((nodes, constants), before), ((replacement, others), after) = sides
+    inputs = _inputs(left, right, names)
+    return Pair(claim, nodes, replacement, inputs, (constants, others), before, after, outputs)
 
 
 class _Side:
@@ -74,16 +125,33 @@ class _Side:
         constants: their values, by name.
     """
 
-    def __init__(self, level: Level, place: Place, targets: Sequence[str], opened: frozenset[int], fixed: bool) -> None:
+    def __init__(
+        self,
+        place: Place,
+        targets: Sequence[str],
+        *,
+        shared: frozenset[int] = _NOTHING,
+        opened: frozenset[int] = _NOTHING,
+        fixed: bool = False,
+        ends: Mapping[str, int | Array] = _NO_ENDS,
+    ) -> None:
         """Walk back from the targets.
+
+        Args:
+            place: the graph.
+            targets: the names of what is computed.
+            shared: the numbers of values that both graphs have, which become inputs.
+            opened: those of them that are computed here instead.
+            fixed: see `cut`.
+            ends: other values by name: those that become inputs with their numbers, and constants.
 
         Raises:
             CannotRunError: that is too much for a small model.
         """
-        self.place = place
+        self.place, self.targets = place, targets
         self.inputs: dict[str, int] = {}
         self.constants: dict[str, Array] = {}
-        self._level, self._targets, self._opened, self._fixed = level, targets, opened, fixed
+        self._shared, self._opened, self._fixed = shared, opened, fixed
         nodes: dict[int, NodeProto] = {}
         pending, seen = list(targets), {""}
         while pending:
@@ -91,6 +159,9 @@ class _Side:
             if name in seen:
                 continue
             seen.add(name)
+            if name in ends:
+                self._end(name, ends[name])
+                continue
             at, value = place.positions.get(name), self._value(name)
             if value is not None:
                 self._take(name, value)
@@ -105,22 +176,28 @@ class _Side:
         if sum(value.nbytes for value in self.constants.values()) > _MOST_BYTES:
             raise CannotRunError("its weights are too large for a small model")
 
+    def _end(self, name: str, end: int | Array) -> None:
+        if isinstance(end, int):
+            self.inputs[name] = end
+        else:
+            self.constants[name] = end
+
     def _is_shared(self, name: str) -> bool:
         number = self.place.numbers.get(name, -1)
-        if number not in self._level.shared or number in self._opened or name in self._targets:
+        if number not in self._shared or number in self._opened or name in self.targets:
             return False
         return not (self._fixed and self.place.is_fixed(name)) and not self.place.is_of_sizes(name)
 
     def _value(self, name: str) -> Array | TensorProto | None:
         value = self.place.constant(name)
-        if value is None and self._fixed and (self.place.is_fixed(name) or name not in self._targets):
+        if value is None and self._fixed and (self.place.is_fixed(name) or name not in self.targets):
             return self.place.evaluated(name)  # declared sizes count as constants too
         return value
 
     def _take(self, name: str, value: Array | TensorProto) -> None:
         number = self.place.numbers.get(name, -1)
         # If both sides have a weight, random values do as well. An initializer has no producer.
-        is_weight = number in self._level.shared and name not in self._targets and not self._fixed
+        is_weight = number in self._shared and name not in self.targets and not self._fixed
         if isinstance(value, np.ndarray) and not (is_weight and value.size > _most_held(value)):
             self.constants[name] = value
         elif isinstance(value, TensorProto) and not is_weight:
@@ -145,7 +222,7 @@ class _Side:
         new = {name: names[number] for name, number in self.inputs.items()}
         for name in [*self.constants, *(name for node in self._nodes for name in node.output if name)]:
             new.setdefault(name, prefix + name)
-        given = [(name, out) for name, out in zip(self._targets, outputs, strict=True)]
+        given = [(name, out) for name, out in zip(self.targets, outputs, strict=True)]
         new.update((name, out) for name, out in given if not self.takes(name))
         nodes = [renamed(node, new) for node in self._nodes]
         nodes += [helper.make_node("Identity", [new[name]], [out]) for name, out in given if self.takes(name)]
@@ -157,7 +234,7 @@ def _most_held(value: Array) -> int:
     return _FEW_FLOATS if value.dtype.kind == "f" else SMALL_CONSTANT
 
 
-def _inputs(left: _Side, right: _Side, names: Mapping[int, str]) -> dict[int, InputSpec]:
+def _inputs(left: _Side, right: _Side, names: Mapping[int, str]) -> list[InputSpec]:
     """What is known about every input, from the model that knows more; names of sizes mean something in one only."""
     found: dict[int, InputSpec] = {}
     for side in (left, right):
@@ -167,7 +244,7 @@ def _inputs(left: _Side, right: _Side, names: Mapping[int, str]) -> dict[int, In
                 continue  # asking the second model may infer all of its types
             other = InputSpec(names[number], *side.place.type_of(name))
             found[number] = other if known is None else max(known, other, key=_tells)
-    return found
+    return list(found.values())
 
 
 def _tells(item: InputSpec) -> tuple[bool, bool, int]:

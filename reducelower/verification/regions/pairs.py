@@ -39,8 +39,8 @@ class Pair:
         inputs: the inputs of both models; an unknown element type is 0, and unknown sizes are None.
         constants: the constants of both models by name, before and after.
         outputs: the values that both sides compute.
-        opened: the numbers of shared values that are computed inside instead of being inputs.
-        closed: the numbers of inputs that nodes compute, so that it could be opened further.
+        told: the sizes that the rewrite was told as numbers, and so may rest on.
+        rests_on_names: whether it may rest on which sizes have the same name.
     """
 
     claim: Claim
@@ -51,8 +51,8 @@ class Pair:
     before: Place
     after: Place
     outputs: list[str]
-    opened: frozenset[int] = frozenset()
-    closed: frozenset[int] = frozenset()
+    told: frozenset[int] = frozenset()
+    rests_on_names: bool = False
 
     @property
     def site(self) -> Site:
