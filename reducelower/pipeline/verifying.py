@@ -39,19 +39,19 @@ def verify_models(
     With a plan, every distinct rewrite is verified separately. Outputs in the data sets are compared too.
     The part with the first difference is written to the folder `keep_failing`, if given.
     """
-    from reducelower.verification import compare_models
+    from reducelower.verification import verify
     from reducelower.verification.checking.cache import default_folder
     from reducelower.verification.running.source import Source
 
-    left = right = _declared(Source.of(source.document, source.place), settings)
+    left, right = _declared(Source.of(source.document, source.place), settings), None
     if result is not None:
         after, place = (result.document, result.place) if isinstance(result, LoadedModel) else (result, source.place)
         right = _declared(Source.of(after, place), settings)
     runtimes, absent = _runtimes(settings)
-    whole = compare_models(
+    whole = verify(
         left,
         right,
-        data_sets,
+        data_sets=data_sets,
         plan=plan,
         assume_nonempty=settings.target.assume_nonempty,
         seed=seed,

@@ -12,14 +12,13 @@ from reducelower.verification.inputs.declared import free_sizes
 from reducelower.verification.inputs.testdata import (
     TestDataSet,
     check_given,
-    load_array,
     load_arrays,
     load_test_data,
     load_value,
 )
 from reducelower.verification.result import Departure, Verdict, Verification
 from reducelower.verification.running.runtimes import RUNTIMES
-from reducelower.verification.whole.verify import compare_models, verify
+from reducelower.verification.whole.verify import verify
 
 __all__ = [
     "DEFAULT_TOLERANCES",
@@ -33,9 +32,7 @@ __all__ = [
     "Verdict",
     "Verification",
     "check_given",
-    "compare_models",
     "free_sizes",
-    "load_array",
     "load_arrays",
     "load_test_data",
     "load_value",

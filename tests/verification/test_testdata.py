@@ -7,7 +7,7 @@ import pytest
 from onnx import numpy_helper
 
 from reducelower.errors import UnreadableModelError
-from reducelower.verification import load_array, load_test_data, verify
+from reducelower.verification import load_test_data, load_value, verify
 from tests.models import model
 
 ADD = "g (float[2] a, float[2] b) => (float[2] y) { y = Sub (a, b) }"
@@ -94,8 +94,8 @@ def test_arrays_are_read_from_npy_and_tensor_files(tmp_path: Path) -> None:
     array = np.arange(6, dtype=np.int64).reshape(2, 3)
     np.save(tmp_path / "a.npy", array)
     write(tmp_path / "a.pb", array)
-    assert (load_array(tmp_path / "a.npy") == array).all()
-    assert (load_array(tmp_path / "a.pb") == array).all()
+    assert (load_value(tmp_path / "a.npy") == array).all()
+    assert (load_value(tmp_path / "a.pb") == array).all()
 
 
 def test_files_that_hold_no_array_are_one_kind_of_error(tmp_path: Path) -> None:
@@ -104,4 +104,4 @@ def test_files_that_hold_no_array_are_one_kind_of_error(tmp_path: Path) -> None:
     np.save(tmp_path / "pickle.npy", np.array([{}], dtype=object), allow_pickle=True)
     for name in ("bad.npy", "bad.pb", "pickle.npy", "missing.npy"):
         with pytest.raises(UnreadableModelError, match=name):
-            load_array(tmp_path / name)
+            load_value(tmp_path / name)

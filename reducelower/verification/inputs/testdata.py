@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,6 @@ import onnx
 from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, numpy_helper
 
 from reducelower.errors import SettingError, UnreadableModelError
-from reducelower.files import read_model
 from reducelower.model.schemas import element_type_name
 from reducelower.model.text import counted, did_you_mean, shape_text
 from reducelower.model.value_info import StatedType, stated_type
@@ -24,7 +23,6 @@ from reducelower.verification.inputs.declared import free_sizes, may_have
 __all__ = [
     "TestDataSet",
     "check_given",
-    "load_array",
     "load_arrays",
     "load_test_data",
     "load_value",
@@ -110,31 +108,7 @@ def _reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
         raise UnreadableModelError(f"{path}: cannot be read as {kind}: {error}") from error
 
 
-def load_array(path: str | os.PathLike[str], name: str = "") -> Array:
-    """One array from a ``.npy`` file, a ``.npz`` file or a serialized tensor (``.pb``).
-
-    Args:
-        path: the file.
-        name: the array to read from a ``.npz`` file; if it has only one array, that one is read under any name.
-
-    Raises:
-        UnreadableModelError: the file is missing or none of these, or holds several arrays but none of that name.
-    """
-    file = Path(path)
-    if file.suffix == ".npz":
-        arrays = load_arrays(file)
-        if name not in arrays and len(arrays) != 1:
-            raise UnreadableModelError(f"{file}: holds no array {name!r}, but {', '.join(map(repr, arrays)) or 'none'}")
-        return arrays[name] if name in arrays else next(iter(arrays.values()))
-    with _reading(file, "an array"):
-        if file.suffix == ".npy":
-            return np.asarray(np.load(file, allow_pickle=False))
-        return numpy_helper.to_array(TensorProto.FromString(file.read_bytes()))
-
-
-def load_test_data(
-    folder: str | os.PathLike[str], model: ModelProto | str | os.PathLike[str]
-) -> tuple[TestDataSet, ...]:
+def load_test_data(folder: str | os.PathLike[str], model: ModelProto) -> tuple[TestDataSet, ...]:
     """Every data set in a folder of ONNX's test-data layout.
 
     The layout is that of onnx/backend/test/data: ``test_data_set_0/input_0.pb``, ..., ``output_0.pb``; the number is
@@ -148,8 +122,7 @@ def load_test_data(
         UnreadableModelError: there is no data set, a file is not readable, there are more files than inputs or outputs,
             or their numbers have a gap.
     """
-    root = Path(folder)
-    graph = (model if isinstance(model, ModelProto) else read_model(model).model).graph
+    root, graph = Path(folder), model.graph
     # Fully numeric sorting, because test_data_set_10 comes after test_data_set_9.
     sets = [root] if (root / "input_0.pb").exists() else sorted(root.glob("test_data_set_*"), key=_number)
     if not sets:
@@ -183,18 +156,33 @@ def _values(folder: Path, kind: str, declared: Sequence[ValueInfoProto]) -> Iter
     yield from ((value.name, load_value(file, value.type)) for value, file in zip(declared, files, strict=False))
 
 
-def load_value(path: str | os.PathLike[str], kind: TypeProto, name: str = "") -> Any:
-    """The value of an input or output of this type: an array as `load_array` reads it, a sequence or an optional.
+# By kind of type: the message, what makes a value of it, and what that is.
+_READ: Mapping[str | None, tuple[Any, Callable[[Any], Any], str]] = {
+    "sequence_type": (onnx.SequenceProto, numpy_helper.to_list, "a sequence"),
+    "optional_type": (onnx.OptionalProto, numpy_helper.to_optional, "an optional value"),
+}
+
+
+def load_value(path: str | os.PathLike[str], kind: TypeProto | None = None, name: str = "") -> Any:
+    """One value from a file: an array (``.npy``, ``.npz``), or a serialized tensor, sequence or optional (``.pb``).
+
+    Args:
+        path: the file.
+        kind: the type of the value; a tensor if it is None.
+        name: the array to read from a ``.npz`` file; if it has only one array, that one is read under any name.
 
     Raises:
-        UnreadableModelError: the file is missing or holds something else.
+        UnreadableModelError: the file is missing or holds something else, or several arrays but none of that name.
     """
-    readers: dict[str | None, Any] = {
-        "sequence_type": lambda data: numpy_helper.to_list(onnx.SequenceProto.FromString(data)),
-        "optional_type": lambda data: numpy_helper.to_optional(onnx.OptionalProto.FromString(data)),
-    }
-    reader = readers.get(kind.WhichOneof("value"))
-    if reader is None:
-        return load_array(path, name)
-    with _reading(path, "a value of its type"):
-        return reader(Path(path).read_bytes())
+    file = Path(path)
+    if file.suffix == ".npz":
+        arrays = load_arrays(file)
+        if name not in arrays and len(arrays) != 1:
+            raise UnreadableModelError(f"{file}: holds no array {name!r}, but {', '.join(map(repr, arrays)) or 'none'}")
+        return arrays[name] if name in arrays else next(iter(arrays.values()))
+    which = None if kind is None else kind.WhichOneof("value")
+    message, made, words = _READ.get(which, (TensorProto, numpy_helper.to_array, "an array"))
+    with _reading(file, words):
+        if file.suffix == ".npy":
+            return np.asarray(np.load(file, allow_pickle=False))
+        return made(message.FromString(file.read_bytes()))

@@ -130,7 +130,7 @@ class Accepted:
     def _takes(self, made: Mapping[str, Any]) -> bool:
         """Keep a set of inputs if the source accepts it, and return whether it does."""
         feeds, shapes = {**self.request.given, **made}, tuple(map(shape_key, made.values()))
-        if shapes in self._unfit:
+        if shapes in self._unfit or not self._has_room():
             return False
         self.clock.check()
         # Sizes that are declared are right.
@@ -176,7 +176,7 @@ class Accepted:
 
     def _has_room(self) -> bool:
         """Whether memory has room for another set of inputs and the results of both sides; noted if not."""
-        each = held_bytes(self.cases[0].values()) + 2 * held_bytes(self.results[0])
+        each = held_bytes(self.cases[0].values()) + 2 * held_bytes(self.results[0]) if self.cases else 0
         is_full = (len(self.cases) + 1) * each > allowed_bytes()
         if is_full:
             self.notes.append(f"The memory allowed {counted(len(self.cases), 'set')} of inputs.")
@@ -188,20 +188,19 @@ class Accepted:
         fillings = {spec.name: Filling(spec, Limits()) for spec in specs if spec.element_type not in INTEGERS}
         for kind in _KINDS:
             chosen = {name: filling for name, filling in fillings.items() if kind in filling.kinds}
-            made = {name: filling.values(kind, first[name].shape, rng) for name, filling in chosen.items()}
-            if made and self._has_room():
-                self._takes({**first, **made})
+            if chosen:
+                self._takes(first | {name: each.values(kind, first[name].shape, rng) for name, each in chosen.items()})
         integers = [spec.name for spec in specs if spec.element_type in INTEGERS]
         for least, most in _INTEGERS if integers else ():
-            if not all(map(any, zip(*self._told, strict=True))) and self._has_room():
+            if not all(map(any, zip(*self._told, strict=True))):
                 drawn = {name: rng.integers(least, most + 1, first[name].shape) for name in integers}
-                self._takes({**first, **{name: value.astype(first[name].dtype) for name, value in drawn.items()}})
+                self._takes(first | {name: value.astype(first[name].dtype) for name, value in drawn.items()})
 
     def _without_elements(self, bases: Bases, base: Base, free: Sequence[str]) -> None:
         """Add a set in which some inputs have no elements, unless a kernel may object to them."""
         if free and conditions().feeds_empty and takes_any(all_nodes(self.model)):
             for zero in (free, *([name] for name in free[:_MOST_WITHOUT])):
-                if not self._has_room() or bases.at(base, {**base.sizes, **dict.fromkeys(zero, 0)}, self._takes):
+                if bases.at(base, {**base.sizes, **dict.fromkeys(zero, 0)}, self._takes):
                     return
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from onnx import ModelProto
@@ -23,66 +26,12 @@ from reducelower.verification.running.runtimes import OnnxRuntime, try_load
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 from reducelower.verification.whole.runs import Request, Run, SourceRuns, run_result
 
-__all__ = ["Account", "Comparison", "differ", "interface_mismatch", "runtimes_for", "sizes_mismatch"]
-
-
-@dataclass
-class Account:
-    """What the whole models gave so far, on all sets of inputs and in all runtimes.
-
-    Attributes:
-        outputs: one comparison for each output and runtime.
-        reasons: why the models did not run, or nothing could be compared; empty if they ran.
-        is_different: whether one of the models takes or gives something else, or does not run where the other does.
-        first, kept: as in a `Verification`, as are the rest.
-    """
-
-    outputs: list[OutputComparison] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
-    unseen: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    runtimes: list[str] = field(default_factory=list)
-    departs: list[str] = field(default_factory=list)
-    is_different: bool = False
-    first: Departure | None = None
-    kept: str = ""
-    cases: int = 0
-
-    def fail(self, reason: str, advice: str = "", *, is_open: bool = False) -> None:
-        """Note why a whole model was not run; with advice, or if it `is_open`, that says nothing against the models."""
-        self.reasons.append(reason)
-        if advice or is_open:
-            self.unseen.append(f"{reason}; {advice}" if advice else reason)
-        else:
-            self.is_different = True
-
-    def verification(self, regions: Regions | None = None) -> Verification:
-        """The verdict, from the whole models and from their regions if they could be aligned."""
-        sites = () if regions is None else regions.findings
-        unseen = [*self.unseen, *([regions.unseen] if regions is not None and regions.unseen else [])]
-        unseen += [f"{site.place}: {site.reason}" for site in sites if site.status == "not run"]
-        verdict: Verdict = "not shown" if unseen or self.reasons else "equivalent"
-        if self.is_different or differ(self.outputs) or not all(site.ok for site in sites):
-            verdict = "different"
-        return Verification(
-            verdict,
-            not self.reasons,
-            ", ".join(dict.fromkeys(self.runtimes)),
-            tuple(worst_of(self.outputs)),
-            "; ".join(dict.fromkeys(self.reasons)),
-            tuple(dict.fromkeys(self.notes)),
-            sites,
-            self.cases,
-            tuple(dict.fromkeys(unseen)),
-            tuple(dict.fromkeys(self.departs)),
-            first=self.first,
-            kept=self.kept,
-        )
+__all__ = ["Comparison", "differ", "interface_mismatch", "runtimes_for", "sizes_mismatch", "verdict_on"]
 
 
 @dataclass
 class Comparison:
-    """Two whole models in one runtime, and how to compare them.
+    """Two whole models in one runtime, how to compare them, and what came of it.
 
     Attributes:
         before, after: the models; both are the same object to compare one model in two runtimes.
@@ -92,9 +41,11 @@ class Comparison:
         tolerances: by ONNX element type, replacing the defaults.
         clock: the time left.
         regions: what the regions of the models gave; None if the models cannot be aligned.
-        account: what came of it.
         left, right: the runs of both models.
         outputs: the worst comparison of each output over all sets of inputs.
+        reasons: why the models did not run, or nothing could be compared; empty if they ran.
+        is_different: whether the result does not run where the source does.
+        unseen, notes, departs, first, kept: as in a `Verification`.
     """
 
     before: Source
@@ -105,10 +56,21 @@ class Comparison:
     tolerances: Mapping[str, Tolerance] | None
     clock: Clock
     regions: Regions | None
-    account: Account
     left: Run = field(init=False)
     right: Run = field(init=False)
-    outputs: list[OutputComparison] = field(init=False)
+    outputs: list[OutputComparison] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    is_different: bool = False
+    unseen: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    departs: list[str] = field(default_factory=list)
+    first: Departure | None = None
+    kept: str = ""
+
+    @property
+    def has_run(self) -> bool:
+        """Whether both models ran."""
+        return hasattr(self, "right")
 
     @property
     def are_together(self) -> bool:
@@ -165,24 +127,26 @@ class Comparison:
 
     def run(self, left_runs: SourceRuns) -> bool:
         """Run both models, in the reference evaluator what onnxruntime cannot run; note why if that does not work."""
-        before, after, account = self.before, self.after, self.account
+        before, after = self.before, self.after
         left_names, right_names = runtimes_for(self.runtime, is_of_one=before is after)
         try:
-            left = self.left = left_runs.run(left_names, self.request, self.clock, account.notes)
+            left = self.left = left_runs.run(left_names, self.request, self.clock, self.notes)
         except CannotRunError as error:
             failed, advice = next(texts for kind, *texts in _SOURCE_FAILS if isinstance(error, kind))
-            account.fail(f"{failed}: {error.reason}", advice)
+            self.reasons.append(f"{failed}: {error.reason}")
+            self.unseen.append(f"{failed}: {error.reason}; {advice}")
             return False
         try:
-            self.right = run_result(after, right_names, left, self.clock, account.notes)
+            self.right = run_result(after, right_names, left, self.clock, self.notes)
         except CannotRunError as error:
             is_over = isinstance(error, OutOfTimeError)
             failed = "no time was left for the converted model" if is_over else "the converted model does not"
-            is_open = error.unsupported and not self._alone_fails(right_names, error)
-            account.fail(f"the source runs in {left.runtime}, but {failed}: {error.reason}", is_open=is_open)
+            self.reasons.append(f"the source runs in {left.runtime}, but {failed}: {error.reason}")
+            self.is_different = not error.unsupported or self._alone_fails(right_names, error)
+            self.unseen += [] if self.is_different else self.reasons
             return False
         if self.right.runtime == "onnxruntime" and not self.clock.over:
-            account.notes.extend(_by_default(before, after))
+            self.notes.extend(_by_default(before, after))
         self.outputs = worst_of(item for at in range(len(self.right.results)) for item in self.on(at))
         return True
 
@@ -190,28 +154,25 @@ class Comparison:
         """Whether the target runtime does not take the result, but runs the source on the same inputs."""
         if self.runtime in ("onnxruntime", "reference") or isinstance(error, OutOfTimeError | TooLargeError):
             return False
-        try:
+        with suppress(CannotRunError):
             run_result(self.before, names, self.left, self.clock, [])
-        except CannotRunError:
-            return False
-        return True
+            return True
+        return False
 
-    def note(self) -> None:
-        """Add the comparisons of the outputs to the account, also those with the outputs that are expected."""
-        account, outputs = self.account, [*self.outputs, *self._against_expected()]
-        account.outputs += outputs
-        account.runtimes.append(self.ran_in)
-        account.unseen += self._unseen(outputs)
-        if outputs and all(item.verdict == "not compared" for item in outputs):
-            account.reasons.append(f"no output can be compared: {outputs[0].reason}")
+    def finish(self) -> None:
+        """Compare with the outputs that are expected, and note what was not seen."""
+        self.outputs += self._against_expected()
+        self.unseen += self._unseen()
+        if self.outputs and all(item.verdict == "not compared" for item in self.outputs):
+            self.reasons.append(f"no output can be compared: {self.outputs[0].reason}")
 
-    def _unseen(self, outputs: Sequence[OutputComparison]) -> Iterator[str]:
+    def _unseen(self) -> Iterator[str]:
         """What was not compared, and why."""
-        for item in outputs:
+        for item in self.outputs:
             if item.verdict == "not compared":
                 yield f"output {item.name!r} was not compared: {item.reason}"
         are_empty = {value.name for value in self.before.proto.graph.output if 0 in (sizes(value.type) or ())}
-        for item in outputs:
+        for item in self.outputs:
             if item.verdict == "equal" and not item.tells and item.element_type and item.name not in are_empty:
                 yield (
                     f"of output {item.name!r} nothing was compared, since it was empty, NaN or infinite in every run; "
@@ -230,7 +191,7 @@ class Comparison:
                 names, self.expected, results, runtime=against, tolerances=self.tolerances, widen=APART, by_tensor=True
             ):
                 if item.verdict == "different":
-                    self.account.notes.append(f"The {side} does not give the expected {item.name!r}: {item.reason}.")
+                    self.notes.append(f"The {side} does not give the expected {item.name!r}: {item.reason}.")
                 yield item
 
 
@@ -252,6 +213,42 @@ def runtimes_for(runtime: str, *, is_of_one: bool) -> tuple[Sequence[str], Seque
         return tuple(name for name in ("onnxruntime", "reference") if name != runtime), (runtime,)
     left = ("reference",) if runtime == "reference" else ("onnxruntime", "reference")
     return left, left if runtime == "onnxruntime" else (runtime,)
+
+
+def verdict_on(comparisons: Sequence[Comparison], regions: Regions | None, notes: Sequence[str] = ()) -> Verification:
+    """The verdict on two models, from them as a whole and from their regions if they could be aligned."""
+    sites = () if regions is None else regions.findings
+    outputs = tuple(worst_of(item for each in comparisons for item in each.outputs))
+    of_sites = [f"{site.place}: {site.reason}" for site in sites if site.status == "not run"]
+    of_regions = [regions.unseen] if regions is not None and regions.unseen else []
+    unseen, reasons = _told(each.unseen for each in comparisons), _told(each.reasons for each in comparisons)
+    unseen = _told([unseen, of_regions, of_sites])
+    verdict: Verdict = "not shown" if unseen or reasons else "equivalent"
+    if any(each.is_different for each in comparisons) or differ(outputs) or not all(site.ok for site in sites):
+        verdict = "different"
+    ran = [each for each in comparisons if each.has_run]
+    cases = Counter[str]()
+    for each in ran:
+        cases[each.runtime] += len(each.right.cases)
+    return Verification(
+        verdict,
+        not reasons,
+        ", ".join(dict.fromkeys(each.ran_in for each in ran)),
+        outputs,
+        "; ".join(reasons),
+        _told([notes, *(each.notes for each in comparisons)]),
+        sites,
+        max(cases.values(), default=0),
+        unseen,
+        _told(each.departs for each in comparisons),
+        first=next((each.first for each in comparisons if each.first is not None), None),
+        kept=next((each.kept for each in comparisons if each.kept), ""),
+    )
+
+
+def _told(texts: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    """All texts in order, each once."""
+    return tuple(dict.fromkeys(chain.from_iterable(texts)))
 
 
 def differ(outputs: Sequence[OutputComparison]) -> bool:

@@ -6,17 +6,17 @@ rounding that the models amplify, since everything between the regions is the sa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, TypeGuard
 
 import numpy as np
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto
 
-from reducelower.model.graph import all_nodes, inner_path, subgraphs
-from reducelower.numerics.tolerance import EXACT, Tolerance
+from reducelower.model.graph import all_nodes, may_hold_graphs
+from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.sites import Regions, nodes_of
 from reducelower.verification.findings import SiteVerification
@@ -81,7 +81,9 @@ def _regions(comparison: Comparison) -> None:
         return
     if comparison.right.runtime not in ("onnxruntime", "reference"):
         return
-    if not comparison.tolerances and not _far_apart(names, comparison.left, comparison.right, _OF_A_FEW_SUMS):
+    if not comparison.tolerances and not _far_apart(
+        names, comparison.left, comparison.right, tolerances=_OF_A_FEW_SUMS
+    ):
         comparison.settle("equal")
         return
     try:
@@ -99,10 +101,10 @@ def _regions(comparison: Comparison) -> None:
         comparison.settle("not compared", f"{unseen[0].place}: {unseen[0].reason}")
     departed = [f"{finding.place}: {finding.reason}" for finding in findings if finding.status == "departs"]
     if departed and comparison.differing:
-        comparison.account.departs += departed
+        comparison.departs += departed
         comparison.settle("departs")
     else:
-        comparison.account.notes += [
+        comparison.notes += [
             f"Output {item.name!r} differs by up to {item.max_absolute:.3g}; each rewritten part gives the same of "
             "what it was given there, so that is rounding which the model amplifies."
             for item in comparison.differing
@@ -124,7 +126,7 @@ def _side_with_evaluator(comparison: Comparison, place: str) -> None:
         for item in comparison.differing:
             if item.name in sided:
                 how = "in shape" if item.shape_before != item.shape_after else f"by up to {item.max_absolute:.3g}"
-                comparison.account.departs.append(
+                comparison.departs.append(
                     f"onnxruntime diverges from the specification on output {item.name!r} of the source {how}"
                     f"{f', most at {place}' if place else ''}; onnx.reference agrees with the converted model"
                 )
@@ -185,20 +187,12 @@ def _in_main_graph(alignment: Alignment) -> Iterator[Claim]:
     main = alignment.levels[0]
     claims = [claim for claim in alignment.claims if claim.level is main]
     yield from (claim for claim in claims if not claim.is_same)
-    inner = {claim.level.path for claim in alignment.claims} - {main.path}
     claimed = {name for claim in claims for name, _ in claim.pairs}
     by_number = {number: name for name, number in main.right.numbers.items()}
-    for at, node in enumerate(main.left.holder.node if inner else ()):
+    for node in main.left.holder.node if len(claims) < len(alignment.claims) else ():
         pairs = [(name, by_number.get(main.left.numbers[name], "")) for name in node.output if name]
-        is_open = all(right and left not in claimed for left, right in pairs)
-        if pairs and is_open and _holds(node, at, main.path, inner):
+        if may_hold_graphs(node) and pairs and all(right and left not in claimed for left, right in pairs):
             yield Claim(main, pairs)
-
-
-def _holds(node: NodeProto, at: int, path: str, inner: Collection[str]) -> bool:
-    """Whether one of some paths leads into a node."""
-    paths = [inner_path(path, node, at, name) for _, name, _ in subgraphs(node)]
-    return any(each == one or each.startswith(f"{one}/") for each in inner for one in paths)
 
 
 def _doubts(comparison: Comparison) -> None:
@@ -226,28 +220,18 @@ def _are_open(regions: Regions | None) -> TypeGuard[Regions]:
 
 
 _RELATIVE = attrgetter("max_relative")
-_FLOATS = ("double", "float", "float16", "bfloat16")
-
-# Two runtimes may differ by this share of the largest value of a tensor, also in double: in some, operators such as
-# Attention compute in single precision inside.
-_OF_TWO_RUNTIMES = dict.fromkeys(_FLOATS, Tolerance(relative=1e-5))
-
-# A few sums may be off by this many last digits of the largest value of a tensor. Floats of 16 bits do not count: a few
-# of their last digits are a percent.
+# A few sums may be off by this many last digits of the largest value of a tensor.
 _OF_A_FEW_SUMS = {
-    **dict.fromkeys(_FLOATS, EXACT),
-    "double": Tolerance(relative=8 * float(np.finfo(np.float64).eps)),
-    "float": Tolerance(relative=8 * float(np.finfo(np.float32).eps)),
+    name: Tolerance(relative=8 * float(np.finfo(dtype).eps))
+    for name, dtype in (("double", np.float64), ("float", np.float32))
 }
 
 
-def _far_apart(
-    names: Sequence[str], left: Run, right: Run, near: Mapping[str, Tolerance] = _OF_TWO_RUNTIMES
-) -> set[str]:
-    """The outputs, or parts of them, of which two runs give values on some inputs that are not near each other."""
+def _far_apart(names: Sequence[str], left: Run, right: Run, **how: Any) -> set[str]:
+    """The outputs, or parts of them, of which two runs give values that are farther apart than two runtimes may be."""
     return {
         item.name
         for before, after in zip(left.results, right.results, strict=False)
-        for item in compare_outputs(names, before, after, runtime="", tolerances=near, by_tensor=True)
+        for item in compare_outputs(names, before, after, runtime="", by_tensor=True, **(how or {"widen": APART}))
         if item.verdict == "different"
     }

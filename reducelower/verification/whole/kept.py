@@ -41,7 +41,7 @@ def note_first(comparison: Comparison, keep: Path | None) -> None:
     Raises:
         OSError: the part cannot be written.
     """
-    if comparison.regions is None or comparison.account.first is not None:
+    if comparison.regions is None:
         return
     level = comparison.regions.alignment.levels[0]
     claims = [claim for claim in comparison.regions.alignment.claims if claim.level is level]
@@ -66,14 +66,14 @@ def note_first(comparison: Comparison, keep: Path | None) -> None:
             return
         node = level.left.holder.node[positions[name]]
         named = node_label(node, positions[name])
-        comparison.account.first = Departure(named, node.op_type, positions[name], name, wrong[name])
+        comparison.first = Departure(named, node.op_type, positions[name], name, wrong[name])
         if keep is not None:
             claim = next((claim for claim in claims if (name, paired[name]) in claim.pairs), None)
             pair = cut(claim or Claim(level, [(name, paired[name])]))
             inputs = {item.name for item in pair.inputs}
             feeds = {name: value for name, value in comparison.left.values(at, inputs, clock).items() if name in inputs}
             if feeds.keys() == inputs and _shows(comparison, pair, feeds):
-                comparison.account.kept = _written(keep, pair, feeds)
+                comparison.kept = _written(keep, pair, feeds)
 
 
 def keep_region(folder: Path, regions: Regions, checker: Checker) -> str:

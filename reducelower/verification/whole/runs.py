@@ -94,12 +94,9 @@ class SourceRuns:
         key = names, id(request)
         if key not in self._runs:
             said: list[str] = []
-            found: Run | CannotRunError | None = None
-            if watched:
-                with suppress(CannotRunError):
-                    found = run_source(self._source, names[:1], request, clock, said, watched)
+            found: Run | CannotRunError
             try:
-                found = found or run_source(self._source, names, request, clock, said)
+                found = run_source(self._source, names, request, clock, said, watched)
             except OutOfTimeError:
                 raise  # there may be time later
             except CannotRunError as error:
@@ -122,7 +119,7 @@ def run_source(
 ) -> Run:
     """Run the source in the first of the runtimes that takes it, on inputs that it accepts.
 
-    The same session gives the inner values that are `watched`.
+    The same session gives the inner values that are `watched`, if the first runtime does.
 
     Raises:
         CannotRunError: no runtime takes it.
@@ -132,14 +129,17 @@ def run_source(
     if left_out:
         raise CannotRunError("; ".join(left_out))
     check_making([spec for spec in specs if spec.name not in request.given])
-    shown = replace(source, proto=with_outputs(source.proto, watched, after_outputs=True)) if watched else source
 
-    def taken(name: str) -> Run:
+    def taken(name: str, watched: Sequence[str] = ()) -> Run:
+        shown = replace(source, proto=with_outputs(source.proto, watched, after_outputs=True)) if watched else source
         accepted = Accepted(runtime_named(name).load(shown), source.proto, request, clock, notes)
         accepted.find(specs)
         inside = dict(zip(watched, accepted.inside, strict=True))
         return Run(source, name, accepted.session, accepted.cases, accepted.results, inside)
 
+    if watched:
+        with suppress(CannotRunError):
+            return taken(names[0], watched)
     # Where there is no memory for a run, another runtime takes no less.
     return _first(names, taken, clock, lambda _, error: isinstance(error, TooLargeError), "source", notes)
 

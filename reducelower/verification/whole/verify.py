@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -38,27 +39,28 @@ from reducelower.verification.running.conditions import (
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import Source
 from reducelower.verification.whole.comparison import (
-    Account,
     Comparison,
     interface_mismatch,
     runtimes_for,
     sizes_mismatch,
+    verdict_on,
 )
 from reducelower.verification.whole.explanations import explain
 from reducelower.verification.whole.kept import keep_region, note_first
 from reducelower.verification.whole.runs import Request, SourceRuns
 
-__all__ = ["compare_models", "verify"]
+__all__ = ["verify"]
 
 _FOR_REGIONS = 0.75  # of the budget
 
 
 def verify(
-    before: AnyModel,
-    after: AnyModel | None = None,
+    before: AnyModel | Source,
+    after: AnyModel | Source | None = None,
     *,
     inputs: Mapping[str, Any] | None = None,
     expected: Sequence[Any] | None = None,
+    data_sets: Sequence[TestDataSet] = (),
     seed: int = 0,
     dims: Mapping[str, int] | None = None,
     runtimes: Sequence[str] = ("onnxruntime",),
@@ -86,7 +88,8 @@ def verify(
         after: the model to compare with it; None to compare the first with itself in each of the runtimes, against
             onnxruntime, or against the reference evaluator if onnxruntime cannot run it or is itself in question.
         inputs: values by input name; the others are made.
-        expected: outputs that both models should give, in graph order (from a test-data folder), for the given inputs.
+        expected: outputs that both models should give, in graph order, for the given inputs.
+        data_sets: several sets of inputs and expected outputs in place of one, as `load_test_data` reads them.
         seed: seed for the values that are made.
         dims: sizes of symbolic dimensions, by symbol; the others take several sizes.
         runtimes: where `after` runs. `before` runs in onnxruntime, except that ``reference`` runs both sides.
@@ -127,67 +130,17 @@ def verify(
     check_arguments(inputs=inputs, expected=expected, seed=seed, dims=dims)
     check_arguments(runtimes=runtimes, tolerances=tolerances, budget=budget, memory=memory)
     check_arguments(plan=plan, base_dir=base_dir, provider=provider, assume_nonempty=assume_nonempty)
-    source = _source_of(before, "before", base_dir)
-    result = source if after is None else _source_of(after, "after", base_dir)
+    source = _source_of(before, "before", base_dir).inlined()
+    is_of_one = after is None
+    result = source if after is None else _source_of(after, "after", base_dir).inlined()
     if "onnxruntime" in runtimes:
         require_onnxruntime()
-    data = TestDataSet("", dict(inputs or {}), () if expected is None else tuple(expected))
-    found = compare_models(
-        source,
-        result,
-        [data],
-        plan=plan,
-        assume_nonempty=assume_nonempty,
-        seed=seed,
-        dims=dims or {},
-        runtimes=runtimes,
-        tolerances=tolerances,
-        budget=budget,
-        memory=memory,
-        provider=provider,
-        keep_failing=keep_failing,
-        cache=cache,
-    )
-    departs = bool(found.departing or found.departs)
-    return replace(found, verdict="not shown") if strict and departs and found.equivalent else found
-
-
-def _source_of(side: AnyModel, name: str, folder: str | os.PathLike[str] | None) -> Source:
-    if isinstance(side, str | os.PathLike):
-        loaded = read_model(side)  # its large weights stay in the file
-        return Source.of(loaded.document, loaded.place)
-    return Source.of(take(side, name=name).document, folder)
-
-
-def compare_models(
-    source: Source,
-    result: Source,
-    data_sets: Sequence[TestDataSet],
-    *,
-    plan: Plan | None,
-    assume_nonempty: bool,
-    seed: int,
-    dims: Mapping[str, int],
-    runtimes: Sequence[str],
-    tolerances: Mapping[str, Tolerance] | None,
-    budget: float | None,
-    memory: float | None,
-    provider: str,
-    keep_failing: str | os.PathLike[str] | None = None,
-    cache: str | os.PathLike[str] | None = None,
-) -> Verification:
-    """Run the regions of two models, then both on each set of inputs in each runtime, and give one verdict.
-
-    One and the same source is compared with itself, in each runtime beside another.
-
-    What an input is not given by the data sets is made; the other arguments are those of `verify`.
-    """
     for name in runtimes:
         runtime_named(name)
+    dims = dict(dims or {})
+    data_sets = data_sets or [TestDataSet("", dict(inputs or {}), () if expected is None else tuple(expected))]
     for data in data_sets:
         check_given(source.proto, data.inputs, dims)
-    is_of_one, source = source is result, source.inlined()
-    result = source if is_of_one else result.inlined()
     if dims:
         source = replace(source, proto=at_sizes(source.proto, dims))
         result = source if is_of_one else replace(result, proto=at_sizes(result.proto, dims))
@@ -203,39 +156,44 @@ def compare_models(
     is_nonempty = assume_nonempty or (plan is not None and plan.assumes_nonempty)
     if is_nonempty:
         notes.append("No inputs without elements were fed, since it is assumed that no dimension is 0.")
-    account = Account(notes=notes)
     mismatch = interface_mismatch(left, right)
     if not any(data.inputs for data in data_sets):
         mismatch = mismatch or sizes_mismatch(left, right)
     if mismatch:
-        account.fail(mismatch)
-        return account.verification()
+        return Verification("different", ran=False, reason=mismatch, notes=tuple(notes))
     runs, clock, folder = SourceRuns(source), Clock(budget), None if keep_failing is None else Path(keep_failing)
     with under(provider=chosen, memory=memory, feeds_empty=not is_nonempty):
-        inputs = [{name: data.inputs[name] for name in data.inputs if name not in released} for data in data_sets]
-        requests = [Request(each, seed) for each in inputs]
+        fed = ({name: data.inputs[name] for name in data.inputs if name not in released} for data in data_sets)
+        requests = [Request(each, seed) for each in fed]
         seen = partial(runs.seen, runtimes_for(runtimes[0], is_of_one=is_of_one)[0], requests[0], clock)
         kept = Cache() if cache is None else Cache(Path(cache))
         checker = Checker(seed, tolerances, clock.part(_FOR_REGIONS), seen, cache=kept)
         regions = verify_regions(left, right, plan, checker=checker)
-        for data, request in zip(data_sets, requests, strict=True):
-            counts = [0]
-            for name in runtimes:
-                shared = (request, data.outputs, tolerances, Clock(budget, clock.left), regions, account)
-                comparison = Comparison(source, result, name, *shared)
-                if comparison.run(runs):
-                    explain(comparison)
-                    if comparison.differing:
-                        note_first(comparison, folder)
-                    comparison.note()
-                    counts.append(len(comparison.right.cases))
-            account.cases += max(counts)
-        found = account.verification(regions)
+        comparisons: list[Comparison] = []
+        for (data, request), name in product(zip(data_sets, requests, strict=True), runtimes):
+            shared = (request, data.outputs, tolerances, Clock(budget, clock.left), regions)
+            comparisons.append(comparison := Comparison(source, result, name, *shared))
+            if comparison.run(runs):
+                explain(comparison)
+                if comparison.differing and all(each.first is None for each in comparisons):
+                    note_first(comparison, folder)
+                comparison.finish()
+        found = verdict_on(comparisons, regions, notes)
         if dims:
             found = replace(found, absent=(f"run at {listed(dims)} only",))
         if folder is not None and not found.kept and found.verdict == "different":
             found = replace(found, kept=keep_region(folder, regions, checker))
-    return found
+    departs = bool(found.departing or found.departs)
+    return replace(found, verdict="not shown") if strict and departs and found.equivalent else found
+
+
+def _source_of(side: AnyModel | Source, name: str, folder: str | os.PathLike[str] | None) -> Source:
+    if isinstance(side, Source):
+        return side
+    if isinstance(side, str | os.PathLike):
+        loaded = read_model(side)  # its large weights stay in the file
+        return Source.of(loaded.document, loaded.place)
+    return Source.of(take(side, name=name).document, folder)
 
 
 def _in_order(source: Source, result: Source) -> Source:
