@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from reducelower.numerics.measure import holds_special
 from reducelower.verification.feeding.bases import DRAWS, Accepts, Bases
 from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case
@@ -26,7 +28,7 @@ _SIZES = 6  # free sizes that are replaced by others
 _ROWS = 500  # sets at most to reach every row of a table
 _OVERLAPPING = 60  # sets of boxes, since few overlap by as much as a constant says
 _FILLED = 400  # inputs filled in one round of sets that vary one operand each
-_ALONE = {"wide": "random", "NaN": "random", FAR_UP: FAR_DOWN, FAR_DOWN: FAR_UP}
+_ALONE = {"wide": "random", "NaN": "random", "infinity": "zeros", FAR_UP: FAR_DOWN, FAR_DOWN: FAR_UP}
 """Kinds of values in one input, and those in all others."""
 _AGAIN = ("mixed", "infinity", "limits", "around constants", "strings that are held")
 _MAIN = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
@@ -123,6 +125,11 @@ class Sets(Bases):
             case.feeds.update(self._fill(names, shapes, {}, 6, draw))
             if accepts(case.feeds):
                 yield case
+        single = [name for name in self._places if base.feeds[name].size == 1 and base.feeds[name].dtype.kind in "iu"]
+        for number in (bound + step for bound in self.limits.bounds if single for step in (0, 1)):
+            feeds = {**base.feeds, **{name: np.full_like(base.feeds[name], number) for name in single}}
+            if accepts(feeds):
+                yield Case(f"{number} as an index or count", feeds)
 
     def _many(self, base: Base, accepts: Accepts) -> Iterator[Case]:
         """Values of many elements, so that some lie close to a step."""
