@@ -67,7 +67,7 @@ def test_a_folder_is_converted_past_it(cli: Cli, folder: Path, tmp_path: Path, j
     found = [json.loads(line)["verification"] for line in ran.out.splitlines()]
     assert [item["verdict"] for item in found] == ["equivalent"] * 3
     assert [item["runtime"] for item in found] == ["onnxruntime", "reference", "onnxruntime"]
-    assert "SIGFPE" in " ".join(found[1]["notes"])
+    assert "SIGFPE" in " ".join(found[1]["absent"])
 
 
 def test_alone_it_is_verified_in_the_reference_evaluator(cli: Cli, folder: Path, tmp_path: Path) -> None:

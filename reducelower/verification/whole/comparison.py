@@ -12,6 +12,7 @@ from typing import Any
 
 from onnx import ModelProto
 
+from reducelower.model.text import short
 from reducelower.model.value_info import sizes
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.sites import Regions
@@ -27,6 +28,8 @@ from reducelower.verification.running.source import CannotRunError, OutOfTimeErr
 from reducelower.verification.whole.runs import Request, Run, SourceRuns, run_result
 
 __all__ = ["Comparison", "differ", "interface_mismatch", "runtimes_for", "sizes_mismatch", "verdict_on"]
+
+_LONGEST = 160  # characters of a reason
 
 
 @dataclass
@@ -89,6 +92,16 @@ class Comparison:
         on = "" if provider == CPU else f" on {provider}"
         names = [run.runtime + (on if run.runtime == "onnxruntime" else "") for run in (self.left, self.right)]
         return " / ".join(dict.fromkeys(names))
+
+    @property
+    def absent(self) -> Iterator[str]:
+        """For each side that another runtime than the first one runs, a clause that says why."""
+        if not self.has_run:
+            return
+        if self.left.instead:
+            yield f"the source ran in {self.left.runtime}: {short(self.left.instead, _LONGEST)}"
+        if self.right.instead and not self.are_together:
+            yield f"the converted model ran in {self.right.runtime}: {short(self.right.instead, _LONGEST)}"
 
     def on(self, at: int) -> list[OutputComparison]:
         """The comparison of each output on one set of inputs."""

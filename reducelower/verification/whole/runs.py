@@ -25,6 +25,7 @@ class Run:
 
     Attributes:
         session: the loaded model; after its outputs it gives the inner values that are watched.
+        instead: why it does not run in the runtime in which it should; empty if it does.
         inside: the inner values that are watched, by name, on the first set of inputs.
     """
 
@@ -34,6 +35,7 @@ class Run:
     cases: Sequence[dict[str, Any]] = ()
     results: Sequence[list[Any]] = ()
     inside: Mapping[str, Any] = field(default_factory=dict)
+    instead: str = ""
 
     def given(self, at: int) -> dict[str, Any]:
         """A set of inputs, without those that the model does not have."""
@@ -141,7 +143,7 @@ def run_source(
         with suppress(CannotRunError):
             return taken(names[0], watched)
     # Where there is no memory for a run, another runtime takes no less.
-    return _first(names, taken, clock, lambda _, error: isinstance(error, TooLargeError), "source", notes)
+    return _first(names, taken, clock, lambda _, error: isinstance(error, TooLargeError))
 
 
 def run_result(source: Source, names: Sequence[str], before: Run, clock: Clock, notes: list[str]) -> Run:
@@ -174,10 +176,7 @@ def run_result(source: Source, names: Sequence[str], before: Run, clock: Clock, 
         # A runtime that runs the source and finds the result wrong is right, and no other runtime is asked.
         return not error.unsupported and before.runtime == name and not clock.over
 
-    told: list[str] = []
-    run = _first(names, taken, clock, is_final, "converted", told)
-    notes += told if before.runtime != run.runtime else []
-    return run
+    return _first(names, taken, clock, is_final)
 
 
 def _first(
@@ -185,8 +184,6 @@ def _first(
     taken: Callable[[str], Run],
     clock: Clock,
     is_final: Callable[[str, CannotRunError], bool],
-    side: str,
-    notes: list[str],
 ) -> Run:
     """The run in the first of the runtimes that takes a model, unless the error of another one is final."""
     reasons: list[str] = []
@@ -199,7 +196,5 @@ def _first(
                 raise
             reasons.append(error.reason)
             continue
-        if reasons:
-            notes.append(f"The {side} model was run with the {name} evaluator: {reasons[-1]}.")
-        return run
+        return replace(run, instead=reasons[-1] if reasons else "")
     raise (OutOfTimeError if clock.over else CannotRunError)("; ".join(reasons), unsupported=True)
