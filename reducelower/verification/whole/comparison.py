@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from textwrap import shorten
 from typing import Any
 
 from onnx import ModelProto
 
-from reducelower.model.text import short
 from reducelower.model.value_info import sizes
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.sites import Regions
@@ -29,7 +29,7 @@ from reducelower.verification.whole.runs import Request, Run, SourceRuns, run_re
 
 __all__ = ["Comparison", "differ", "interface_mismatch", "runtimes_for", "sizes_mismatch", "verdict_on"]
 
-_LONGEST = 160  # characters of a reason
+_LONGEST = 120  # characters of a reason
 
 
 @dataclass
@@ -99,9 +99,9 @@ class Comparison:
         if not self.has_run:
             return
         if self.left.instead:
-            yield f"the source ran in {self.left.runtime}: {short(self.left.instead, _LONGEST)}"
+            yield f"the source ran in {self.left.runtime}: {shorten(self.left.instead, _LONGEST)}"
         if self.right.instead and not self.are_together:
-            yield f"the converted model ran in {self.right.runtime}: {short(self.right.instead, _LONGEST)}"
+            yield f"the converted model ran in {self.right.runtime}: {shorten(self.right.instead, _LONGEST)}"
 
     def on(self, at: int) -> list[OutputComparison]:
         """The comparison of each output on one set of inputs."""
