@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 from onnx import NodeProto, TensorProto
-from onnx.helper import np_dtype_to_tensor_dtype
 
 from reducelower.difference.matching import Matched, Side
 from reducelower.lines import Line, enumerated
 from reducelower.model.schemas import element_type_name
 from reducelower.model.spelled import attribute_text, constant_text, input_name, operator_name
 from reducelower.model.text import shape_text, shown
+from reducelower.numerics.measure import element_type_of, measure
+from reducelower.numerics.tolerance import EXACT
 from reducelower.verification.regions.numbering import attributes
 from reducelower.verification.result import to_plain
 
@@ -27,7 +27,6 @@ ChangeKind = Literal["changed", "replaced", "removed", "added", "connected other
 _NOT_GIVEN = "not given"
 _MOST_NODES = 12
 _MOST_OPERATORS = 3
-_MOST_BYTES = 1 << 28  # of weights that are compared value by value, which takes several times as many
 
 
 class Part(NamedTuple):
@@ -225,28 +224,13 @@ def _distance(left: Side, name: str, right: Side, other: str) -> str:
     before, after = left.place.constant(name), right.place.constant(other)
     if before is None or after is None:
         return ""
-    if isinstance(before, TensorProto) or isinstance(after, TensorProto) or before.nbytes > _MOST_BYTES:
+    if isinstance(before, TensorProto) or isinstance(after, TensorProto):
         return ", other values" if _constant(left, name) == _constant(right, other) else ""
     if before.dtype != after.dtype:
-        return f", {_type_name(before)} -> {_type_name(after)}"
+        return f", {element_type_of(before)} -> {element_type_of(after)}"
     if before.shape != after.shape or before.size <= 1:
         return ""
-    # Zeros of other signs are other values.
-    differ = before != after if before.dtype.hasobject else _bits(before) != _bits(after)
-    text = f", {int(differ.sum()):,} of {before.size:,} values differ"
-    if before.dtype.kind not in "fiu":
-        return text
-    with np.errstate(all="ignore"):
-        distance = np.abs(before[differ].astype(np.float64) - after[differ].astype(np.float64))
-    return text if np.isnan(distance).all() else f"{text}, by up to {np.nanmax(distance):.3g}"
-
-
-def _type_name(array: Any) -> str:
-    return element_type_name(np_dtype_to_tensor_dtype(array.dtype))
-
-
-def _bits(array: Any) -> Any:
-    return np.ascontiguousarray(array).view(f"V{array.dtype.itemsize}")
+    return f", {measure(before, after, EXACT).mismatch or 'zeros of other signs'}"
 
 
 def _text(side: Side, at: int) -> str:

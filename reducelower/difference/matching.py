@@ -153,8 +153,8 @@ def _inside(matched: Matched, table: Table) -> Iterator[Matched]:
 
 
 def _match(matched: Matched, *, by_name: bool) -> None:
-    """Match nodes of one operator: those that compute the same, or values of the same name, those that read or compute
-    values next to each other, and in order, if both sides have as many like nodes."""
+    """Match nodes of one operator: those that compute the same, or values of the same name, or what matched nodes read,
+    and those of which each side has one like them."""
 
     def results(side: Side, at: int) -> Hashable:
         return tuple(side.number(name) for name in side.nodes[at].output if name)[:1]
@@ -164,9 +164,8 @@ def _match(matched: Matched, *, by_name: bool) -> None:
     if by_name:
         _pair(matched, lambda side, at: tuple(side.nodes[at].output))
     _follow(matched)
-    for most in (1, len(matched.left.nodes)):
-        _pair_alike(matched, most)
-        _follow(matched)
+    _pair_alike(matched)
+    _follow(matched)
 
 
 def _name(matched: Matched) -> None:
@@ -192,17 +191,16 @@ def _pair(matched: Matched, key: Callable[[Side, int], Hashable]) -> None:
                 matched.add(at, others.pop())
 
 
-def _pair_alike(matched: Matched, most: int) -> None:
-    """Match unmatched nodes of equal operators and attributes in order, if both sides have as many, and few enough."""
+def _pair_alike(matched: Matched) -> None:
+    """Match unmatched nodes of equal operators and attributes if each side has one."""
     alike, others = (side.open_by_kind() for side in (matched.left, matched.right))
     for kind, nodes in alike.items():
-        if most >= len(nodes) == len(others.get(kind, ())):
-            for left, right in zip(nodes, others[kind], strict=True):
-                matched.add(left, right)
+        if len(nodes) == len(others.get(kind, ())) == 1:
+            matched.add(nodes[0], others[kind][0])
 
 
 def _follow(matched: Matched) -> None:
-    """Match nodes of the same operator that compute an input of matched nodes, or alone read an output of these."""
+    """Match nodes of the same operator that compute an input of matched nodes."""
     left, right = matched.left, matched.right
     pending = [*left.partners]
     for name, other in matched.outputs:
@@ -211,10 +209,6 @@ def _follow(matched: Matched) -> None:
         at = pending.pop()
         for _, name, other in matched.changed_inputs(at):
             pending += _join(matched, left.producers.get(name), right.producers.get(other))
-        for name, other in zip(left.nodes[at].output, right.nodes[left.partners[at]].output, strict=False):
-            readers, new_readers = left.readers.get(name, ()), right.readers.get(other, ())
-            if len(readers) == len(new_readers) == 1:
-                pending += _join(matched, readers[0], new_readers[0])
 
 
 def _join(matched: Matched, left: int | None, right: int | None) -> Iterator[int]:

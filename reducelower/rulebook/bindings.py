@@ -14,7 +14,6 @@ from onnx import FunctionProto, TensorProto, helper, numpy_helper
 from reducelower.errors import RefusedError
 from reducelower.model.numbers import FLOATS, Array, largest_finite, whole_range
 from reducelower.model.schemas import element_type_name
-from reducelower.numerics.formats import FORMATS
 from reducelower.rulebook.reading import Source
 
 __all__ = [
@@ -97,21 +96,29 @@ def _types_of(names: str) -> frozenset[int]:
 
 
 def _range(element_type: int) -> tuple[int, int] | tuple[float, float]:
-    if element_type in FORMATS:
-        return -FORMATS[element_type].largest, FORMATS[element_type].largest
+    if element_type in FLOATS:
+        return -largest_finite(element_type), largest_finite(element_type)
     return whole_range(element_type)
+
+
+def _powers(*exponents: int) -> Mapping[int, float]:
+    """Powers of two for float, double, float16 and bfloat16."""
+    return {element_type: 2.0**exponent for element_type, exponent in zip(FLOATS, exponents, strict=True)}
 
 
 BINDINGS: Mapping[str, Mapping[int, int | float]] = {
     "one": dict.fromkeys(SUPPORTED - CLASSES["bool"], 1),
     "two": dict.fromkeys(SUPPORTED - CLASSES["bool"], 2),
-    "minus_one": dict.fromkeys((*FORMATS, *CLASSES["signed"]), -1),
-    "log_of_two": dict.fromkeys(FORMATS, math.log(2)),
+    "minus_one": dict.fromkeys((*FLOATS, *CLASSES["signed"]), -1),
+    "log_of_two": dict.fromkeys(FLOATS, math.log(2)),
     "lowest": {element_type: _range(element_type)[0] for element_type in SUPPORTED},
     "largest": {element_type: _range(element_type)[1] for element_type in SUPPORTED},
-    "smallest_power": {element_type: 2.0**number.lower for element_type, number in FORMATS.items()},
-    "largest_power": {element_type: 2.0**number.exponent for element_type, number in FORMATS.items()},
-    "summable": {element_type: 2.0**number.summable for element_type, number in FORMATS.items()},
+    # So far above the smallest normal number that half of it is not flushed to zero, and so near that the square of the
+    # rest is representable.
+    "smallest_power": _powers(-120, -1000, -12, -120),
+    "largest_power": _powers(127, 1023, 15, 127),
+    # 2**32 of it can be summed; 1 if the type is too narrow for that.
+    "summable": _powers(64, 512, 0, 64),
 }
 """Value by binding name and element type; the table that `rules/README.md` explains."""
 

@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import cache
+from typing import Any
 
-from onnx import TensorProto
+import ml_dtypes
+from onnx import TensorProto, helper
 
-from reducelower.numerics.formats import FORMATS
+from reducelower.model.numbers import largest_finite
 
 __all__ = ["LIMITS", "distance_in_ulps", "distance_in_units", "smallest_subnormal", "ulp"]
 
@@ -24,8 +26,8 @@ LIMITS: dict[int, float] = {
 
 def ulp(magnitude: float, element_type: int) -> float:
     """The distance of neighbouring numbers of a float type at a finite magnitude, including subnormal ones."""
-    exponent = max(math.frexp(magnitude)[1] - 1, FORMATS[element_type].lowest_exponent)
-    return math.ldexp(1.0, exponent - FORMATS[element_type].precision + 1)
+    info: Any = ml_dtypes.finfo(helper.tensor_dtype_to_np_dtype(element_type))  # type: ignore[no-untyped-call]
+    return math.ldexp(1.0, max(math.frexp(magnitude)[1] - 1, int(info.minexp)) - int(info.nmant))
 
 
 def smallest_subnormal(element_type: int) -> float:
@@ -53,7 +55,7 @@ def distance_in_ulps(given: float, expected: Decimal, values: Sequence[float], e
 @cache
 def _ends(element_type: int) -> tuple[float, Decimal, Decimal]:
     """The largest number of a float type; from where on infinity is right; up to where a number is right."""
-    largest = FORMATS[element_type].largest
+    largest = largest_finite(element_type)
     unit = ulp(largest, element_type)
     return largest, Decimal(largest) - Decimal(LIMITS[element_type] * unit), Decimal(largest) + Decimal(unit)
 

@@ -15,7 +15,6 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops import (
     op_clip,
     op_loop,
-    op_lp_normalization,
     op_pow,
     op_quantize_linear,
     op_resize,
@@ -79,14 +78,6 @@ class Loop(op_loop.Loop):
         return (*carried_on, *(np.stack(values) for values in zip(*scanned, strict=True)))
 
 
-class LpNormalization(op_lp_normalization.LpNormalization):
-    """It takes powers of negative numbers instead of their magnitudes."""
-
-    def _run(self, x: Array, axis: int | None = None, p: int | None = None) -> tuple[Array]:
-        (result,) = super()._run(np.abs(x), axis, p)  # type: ignore[no-untyped-call]
-        return (np.copysign(result, x).astype(x.dtype),)
-
-
 class QuantizeLinear(op_quantize_linear.QuantizeLinear_25):
     """Without `precision` it divides in the type of the data; its page (23) says in that of the scale.
 
@@ -141,7 +132,6 @@ class Evaluator(ReferenceEvaluator):
 _CORRECTED: list[type[OpRun]] = [
     Clip,
     Loop,
-    LpNormalization,
     Pow,
     QuantizeLinear,
     Resize,
