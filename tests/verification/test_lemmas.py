@@ -125,6 +125,16 @@ def test_what_is_proved_and_what_is_tested_is_counted() -> None:
     assert f"1 tested on {found.sets} sets of values" in [line.text for line in found.lines][-1]
 
 
+@pytest.mark.parametrize("rows", ["3", "N"])
+def test_a_rewrite_is_tried_at_other_sizes_than_the_model_states_of_its_result(rows: str) -> None:
+    given = model(
+        f"g (float[{rows}, 4] x) => (float[{rows}, 1] y) <int64[1] a = {{1}}> {{ y = ReduceLogSumExp (x, a) }}"
+    )
+    made = legalize(given, Target(without={"ReduceLogSumExp"}), rules="spec")
+    (found,) = verify(given, made.model, plan=made.plan).sites
+    assert (found.status, found.cases > 30) == ("loses range", True)
+
+
 def test_a_result_that_is_not_what_the_rewrites_make_is_looked_at_by_regions() -> None:
     given = model(SUMMED, 12)
     made = legalize(given, Target(18))
