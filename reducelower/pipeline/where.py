@@ -10,6 +10,7 @@ from typing import Literal
 from reducelower.api import planned
 from reducelower.legalization.versions import ML, imports_of
 from reducelower.model.document import Document
+from reducelower.model.functions import called_function, functions_of
 from reducelower.model.graph import HOLDING_GRAPHS, all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.options import Settings, Target
@@ -18,8 +19,10 @@ from reducelower.runtimes import Is, Runtime, load_runtime, shipped_names
 
 __all__ = ["Fault", "OnRuntime", "Word", "where"]
 
-Word = Literal["runs", "nothing known against it", "runs after --for", "does not run"]
-"""How a model fares on a runtime. For "runs", every operator was measured and no fact applies."""
+Word = Literal[
+    "runs", "nothing known against it", "runs after --for", "nothing known against it after --for", "does not run"
+]
+"""How a model fares on a runtime. If it "runs", every operator was measured."""
 
 _WHAT_WAS_DONE = re.compile(r" (?:was|were) ")
 """Follows the feature in a sentence about a change of the whole model."""
@@ -71,8 +74,10 @@ def where(document: Document, runtimes: Iterable[Runtime] | None = None) -> tupl
     """How a model fares on runtimes, by default on the newest version of every shipped one."""
     # Measurements cover plain nodes, and on most runtimes only known sizes.
     model = document.message
-    is_plain = not model.functions and all(
-        node.domain in DEFAULT_DOMAINS and node.op_type not in HOLDING_GRAPHS and "Sequence" not in node.op_type
+    functions = functions_of(model)
+    is_plain = all(
+        (node.domain in DEFAULT_DOMAINS and node.op_type not in HOLDING_GRAPHS and "Sequence" not in node.op_type)
+        or called_function(node) in functions
         for node in all_nodes(model)
     )
     shapes = [value.type.tensor_type.shape for value in model.graph.input]
@@ -93,9 +98,12 @@ def _on(document: Document, runtime: Runtime, *, is_covered: bool) -> OnRuntime:
         *([] if unchanged_plan is None else _faults(unchanged_plan, runtime)),
     ]
     left = tuple(dict.fromkeys(map(str, plan.refusals)))
-    word: Word = "does not run" if left else "runs after --for"
+    is_measured = is_covered and runtime.measures_operators
+    word: Word = "runs after --for" if is_measured else "nothing known against it after --for"
     if all(fault.kind in _TOLERABLE for fault in faults):
-        word, left = "runs" if is_covered and runtime.measures_operators else "nothing known against it", ()
+        word, left = "runs" if is_measured and not document.message.functions else "nothing known against it", ()
+    elif left:
+        word = "does not run"
     is_documented = bool(runtime.facts) and not any(fact.evidence.measured for fact in runtime.facts)
     return OnRuntime(runtime.name, runtime.version, word, tuple(faults), left, runtime.note, is_documented)
 

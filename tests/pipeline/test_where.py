@@ -97,6 +97,12 @@ def test_nothing_is_claimed_of_what_the_measurements_do_not_cover(on: On, source
     assert on(source, "openvino").word == "nothing known against it"
 
 
+def test_of_an_operator_that_nobody_measured_fitting_the_others_claims_nothing(on: On) -> None:
+    source = model("{ a = Shrink (x) y = my.ops.Custom (a) }")
+    source.opset_import.append(onnx.helper.make_opsetid("my.ops", 1))
+    assert on(source, "mnn").word == "nothing known against it after --for"
+
+
 def test_nodes_that_a_fact_is_about_are_counted(on: On) -> None:
     (fault,) = on(model("{ a = Shrink (x) b = Relu (a) y = Shrink (b) }"), "mnn").faults
     assert (fault.about, fault.nodes) == ("Shrink", 2)
