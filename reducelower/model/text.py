@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 __all__ = [
-    "OPERATIONS", "counted", "did_you_mean", "expression", "one_line", "shape_text", "short", "shown", "xml_text",
+    "OPERATIONS", "calculated", "counted", "did_you_mean", "expression", "one_line", "shape_text", "short", "shown",
+    "xml_text",
 ]  # fmt: skip
 
 _LONGEST = 1000
@@ -50,6 +51,29 @@ def expression(text: str) -> ast.expr:
     """
     with _parsing:
         return ast.parse(text, mode="eval").body
+
+
+def calculated(name: str, sizes: Mapping[str, int]) -> int | None:
+    """The number for a named size, or for a calculation with named sizes such as ``2*seq``; None if one is unknown.
+
+    Exporters name sizes after others in this way.
+    """
+    try:
+        size = sizes[name] if name in sizes else _calculated(expression(name), sizes)
+    except (KeyError, SyntaxError, ValueError, RecursionError, ZeroDivisionError):
+        return None
+    return size if size >= 0 else None
+
+
+def _calculated(tree: ast.expr, sizes: Mapping[str, int]) -> int:
+    match tree:
+        case ast.Name(id=name):
+            return sizes[name]
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.BinOp(left=left, op=operation, right=right):
+            return int(OPERATIONS[type(operation)](_calculated(left, sizes), _calculated(right, sizes)))
+    raise ValueError(ast.dump(tree))
 
 
 def counted(number: int, what: str) -> str:

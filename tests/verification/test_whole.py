@@ -209,3 +209,14 @@ def test_that_the_source_takes_no_inputs_is_found_once() -> None:
             runs.run(("onnxruntime",), request, Clock(None), [])
         asked.append(Given.asked)
     assert asked[0] == asked[1] > 0
+
+
+def test_a_reason_of_onnxruntime_begins_after_the_place_in_its_code() -> None:
+    given = model(
+        """g (float[B, S, 32] q, float[B, S, 16] k, float[B, S, 16] v, float[B, 1, S, T] m, float[B, 2, P, 8] p,
+            float[B, 2, P, 8] w) => (float[B, S, 32] y, float[B, 2, N, 8] a, float[B, 2, N, 8] b) {
+            y, a, b = Attention <q_num_heads = 4, kv_num_heads = 2> (q, k, v, m, p, w) }""",
+        23,
+    )
+    with pytest.raises(CannotRunError, match=r"accepts: onnxruntime: inconsistent total_sequence_length"):
+        SourceRuns(Source(given)).run(("onnxruntime",), Request({}, 0), Clock(None), [])

@@ -20,7 +20,7 @@ from reducelower.model.graph import graphs, read_by, read_outside_nodes
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.skeleton import DEFAULTS_SINCE
-from reducelower.model.text import OPERATIONS, expression
+from reducelower.model.text import calculated, expression
 from reducelower.options import Settings
 from reducelower.scope.graph import GraphScope
 
@@ -41,7 +41,7 @@ def with_sizes(document: Document, sizes: Mapping[str, int], settings: Settings)
         reason = f"no size of the model is called {unknown[0]!r}"
         return Changed(document, refusals=(Refusal("", "", "", reason, hint),))
     for dim in named:
-        size = _size(dim.dim_param, sizes)
+        size = calculated(dim.dim_param, sizes)
         if size is not None:
             dim.dim_value = size
     if made.ir_version >= DEFAULTS_SINCE:  # else every initializer has to be an input as well
@@ -54,26 +54,6 @@ def _names(size: str) -> set[str]:
         return {node.id for node in ast.walk(expression(size)) if isinstance(node, ast.Name)}
     except (SyntaxError, ValueError, RecursionError):
         return set()
-
-
-def _size(name: str, sizes: Mapping[str, int]) -> int | None:
-    """The number for a named size or a calculation with named sizes; None if a name in it is not set."""
-    try:
-        size = sizes[name] if name in sizes else _calculated(expression(name), sizes)
-    except (KeyError, SyntaxError, ValueError, RecursionError, ZeroDivisionError):
-        return None
-    return size if size >= 0 else None
-
-
-def _calculated(tree: ast.expr, sizes: Mapping[str, int]) -> int:
-    match tree:
-        case ast.Name(id=name):
-            return sizes[name]
-        case ast.Constant(value=int(number)):
-            return number
-        case ast.BinOp(left=left, op=operator, right=right):
-            return int(OPERATIONS[type(operator)](_calculated(left, sizes), _calculated(right, sizes)))
-    raise ValueError(ast.dump(tree))
 
 
 def _fold(model: ModelProto, settings: Settings) -> None:

@@ -18,7 +18,7 @@ from reducelower.numerics.measure import Array
 from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.feeding.sizes import LARGE, SOME, Base, of_region
-from reducelower.verification.inputs.declared import InputSpec, named, names_in
+from reducelower.verification.inputs.declared import InputSpec, named, names_in, related
 from reducelower.verification.running.memory import most_elements
 
 __all__ = ["DRAWS", "Accepts", "Bases"]
@@ -84,6 +84,7 @@ class Bases:
 
     def at(self, base: Base, sizes: Mapping[str, int], accepts: Accepts, seed: int = 0) -> Base | None:
         """Ordinary inputs of these sizes, if the source accepts them; indices and the like are drawn until it does."""
+        sizes = related(sizes)
         shapes = base.shapes(sizes)
         if max(map(prod, shapes.values()), default=0) > most_elements():
             return None

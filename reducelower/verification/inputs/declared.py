@@ -12,6 +12,7 @@ import numpy as np
 from onnx import ModelProto
 
 from reducelower.model.graph import graphs
+from reducelower.model.text import calculated
 from reducelower.model.value_info import may_be_of_one_shape, stated_type
 from reducelower.verification.running.memory import check_elements
 
@@ -29,6 +30,7 @@ __all__ = [
     "may_have",
     "named",
     "names_in",
+    "related",
     "shape_at",
 ]
 
@@ -129,6 +131,15 @@ def at_sizes(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
                 if not dim.HasField("dim_value") and name in sizes:
                     dim.dim_value = sizes[name]
     return sized
+
+
+def related(sizes: Mapping[str, int]) -> dict[str, int]:
+    """The sizes, of which those named as calculations with others, such as ``past + seq``, follow from these."""
+    found = dict(sizes)
+    for name in sizes:
+        number = calculated(name, {other: size for other, size in sizes.items() if other != name})
+        found[name] = sizes[name] if number is None else number
+    return found
 
 
 def shape_at(dims: Sequence[int | str], sizes: Mapping[str, int]) -> tuple[int, ...]:

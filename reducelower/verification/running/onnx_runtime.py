@@ -138,7 +138,7 @@ _LACKS = (
 # Neither runtime was made for older opsets: they run what means the same by chance and object to the rest, such as Cast
 # below opset 6, whose type is a name.
 OLDEST = 7
-_PLACE_IN_CODE = re.compile(r"^(?:.*Status Message: )?(?:/\S+:\d+ .*?(?: was false\.|[)\]]) (?=[A-Z]))?")
+_PLACE_IN_CODE = re.compile(r"^(?:.*Status Message: )?(?:/\S+:\d+ .*?(?: was false\. |[)\]] (?=[A-Z])))?")
 
 
 def _onnxruntime_error(error: Exception) -> CannotRunError:
