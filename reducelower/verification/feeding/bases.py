@@ -28,10 +28,10 @@ _SMALL = 7
 """Larger sizes from the run are reduced, if nothing depends on them."""
 _SMALLER = (_SMALL, 64, 1024)  # upper bounds to try, smallest first: a window may be larger
 _LONGEST = 8  # elements of an integer input that may hold sizes
-# To try in this order, since a model may reject some: indices out of range, divisions by zero, shapes. Another random
-# draw of a few values may fit; of many, all draws are alike.
+# To try in this order, since a model may reject some: indices out of range, divisions by zero, shapes.
 _STRATEGIES = (*("random",) * 12, "small", "zeros", "ones")
-_OF_MANY = _STRATEGIES[-4:]
+_FEW = _STRATEGIES[-4:]
+"""Of many values one draw is like another; beside inputs that were accepted, a few others tell."""
 
 Accepts = Callable[[Mapping[str, Any]], bool]
 
@@ -103,7 +103,7 @@ class Bases:
         """Values for inputs that say where or how much: those of the base, adapted to the sizes, then others."""
         if base.feeds or not self._places:
             yield {name: _adapted(base, name, shapes[name], sizes) for name in self._places}
-        strategies = _STRATEGIES if base.count(sizes) <= LARGE else _OF_MANY
+        strategies = _FEW if base.feeds or base.count(sizes) > LARGE else _STRATEGIES
         for draw, kind in enumerate(strategies if self._places else ()):
             yield self._fill(self._places, shapes, dict.fromkeys(self._places, kind), seed, draw)
 

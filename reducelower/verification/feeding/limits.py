@@ -15,14 +15,13 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, element_type_of, identical, measure
 from reducelower.numerics.tolerance import tolerance_for
 from reducelower.verification.feeding.held import FEW, constants_of, held_in, lists_of, texts_of
-from reducelower.verification.feeding.roles import HANDING_ON, Role, roles_of
+from reducelower.verification.feeding.roles import HANDING_ON, KNOWN_DOMAINS, Role, roles_of
 from reducelower.verification.operators import column, of_kind
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.conditions import conditions
 
 __all__ = ["INTEGERS", "Limits", "limits_of", "takes_any"]
 
-_KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 _IGNORING_VALUES = of_kind("ignoring values")
 _ANY_RANK = of_kind("any rank")
 
@@ -188,7 +187,7 @@ def _uses(nodes: Sequence[NodeProto]) -> Mapping[str, set[str]]:
 
 def _use(node: NodeProto, at: int) -> set[str]:
     """What one input of a node is used for. A CastLike is assumed to cast to integers."""
-    if node.domain not in _KNOWN_DOMAINS:
+    if node.domain not in KNOWN_DOMAINS:
         return set()
     found = {name for name in ("where", "divisors") if at in column(name).get(node.op_type, ())}
     to = {item.i for item in node.attribute if item.name == "to"} if node.op_type == "Cast" else set()

@@ -13,7 +13,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.verification.operators import column, of_kind
 
-__all__ = ["HANDING_ON", "Role", "roles_of"]
+__all__ = ["HANDING_ON", "KNOWN_DOMAINS", "Role", "roles_of"]
 
 HANDING_ON = of_kind("converting")
 """Operators that give their input in another type or shape."""
@@ -28,7 +28,7 @@ _RESIZED = {"part": 2, "scales": 1, "sizes": 1}  # numbers for each axis
 _ENDS = (0.0, (0.0, 0.4)), (1.0, (0.6, 1.2))  # of a part: where it starts and ends, as a whole axis and drawn
 _FAR = 10_000  # ranges start near smaller constants
 _IGNORED = 0.2  # share of the ignored class
-_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
+KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def roles_of(nodes: Iterable[NodeProto]) -> dict[str, Role]:
     """The roles of inputs by name, also behind operators that hand them on; takes the nodes from last to first."""
     roles: dict[str, Role] = {}
     for node in nodes:
-        if node.domain not in _DOMAINS:
+        if node.domain not in KNOWN_DOMAINS:
             continue
         kind = "Upsample" if node.op_type == "Resize" and len(node.input) == 2 else node.op_type
         row: Mapping[int, tuple[str, str, int]] = column("roles").get(kind, {})

@@ -142,8 +142,7 @@ def run_source(
     if watched:
         with suppress(CannotRunError):
             return taken(names[0], watched)
-    # Where there is no memory for a run, another runtime takes no less.
-    return _first(names, taken, clock, lambda _, error: isinstance(error, TooLargeError))
+    return _first(names, taken, clock)
 
 
 def run_result(source: Source, names: Sequence[str], before: Run, clock: Clock, notes: list[str]) -> Run:
@@ -172,27 +171,23 @@ def run_result(source: Source, names: Sequence[str], before: Run, clock: Clock, 
         run.cases, run.results = before.cases[: len(results)], results
         return run
 
-    def is_final(name: str, error: CannotRunError) -> bool:
-        # A runtime that runs the source and finds the result wrong is right, and no other runtime is asked.
-        return not error.unsupported and before.runtime == name and not clock.over
-
-    return _first(names, taken, clock, is_final)
+    return _first(names, taken, clock, trusted=before.runtime)
 
 
-def _first(
-    names: Sequence[str],
-    taken: Callable[[str], Run],
-    clock: Clock,
-    is_final: Callable[[str, CannotRunError], bool],
-) -> Run:
-    """The run in the first of the runtimes that takes a model, unless the error of another one is final."""
+def _first(names: Sequence[str], taken: Callable[[str], Run], clock: Clock, trusted: str = "") -> Run:
+    """The run in the first of the runtimes that takes a model.
+
+    Where there is no memory for a run, another runtime takes no less. The `trusted` one, which runs the source, is
+    right if it finds the result wrong.
+    """
     reasons: list[str] = []
     for name in names:
         clock.check()
         try:
             run = taken(name)
         except CannotRunError as error:
-            if is_final(name, error):
+            is_wrong = name == trusted and not error.unsupported and not clock.over
+            if is_wrong or isinstance(error, TooLargeError):
                 raise
             reasons.append(error.reason)
             continue
