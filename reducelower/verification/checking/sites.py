@@ -163,10 +163,9 @@ def of_rewrites(claims: Sequence[Claim], checker: Checker) -> Iterator[Judged]:
         if claim.is_same:
             same.setdefault((claim.named.op_type, claim.named.rule), []).append(claim)
         elif claim.rewrite is not None:
-            entry, names = claim.rewrite
-            types = [claim.level.left.type_of(names[part]) for part in entry.node.input if part]
+            types = map(claim.level.left.type_of, claim.rewrite.operands)
             ranks = tuple((kind, None if dims is None else len(dims)) for kind, dims in types)
-            kinds.setdefault((id(entry), ranks), []).append(claim)
+            kinds.setdefault((id(claim.rewrite.entry or claim), ranks), []).append(claim)
     for (op_type, rule), alike in same.items():
         yield SiteVerification(op_type, rule, (), is_proved=True), alike
     groups: dict[object, _Group] = {}

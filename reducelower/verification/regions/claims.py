@@ -17,14 +17,25 @@ from reducelower.model.graph import may_hold_graphs, node_label
 from reducelower.model.rewrites import Applied, Entry
 from reducelower.numerics.measure import Array, identical
 from reducelower.plan import Site
-from reducelower.scope.blanks import blank
-from reducelower.verification.regions.numbering import Numbers, Table, renamed
+from reducelower.verification.regions.numbering import Numbers, Table, captured, inside
 from reducelower.verification.regions.places import Place
 
 __all__ = ["Alignment", "Claim", "Level", "Rewrite", "Rewrites"]
 
-Rewrite = tuple[Entry, Mapping[str, str]]
-"""What was applied, and the names of the node's values by blank."""
+
+@dataclass(frozen=True, eq=False)
+class Rewrite:
+    """What is known about a claim that is a rewrite.
+
+    Attributes:
+        operands: the names of what both sides read, except constants that the rewrite asked for.
+        asked: these constants by name.
+        entry: the record; None for a node that stays.
+    """
+
+    operands: Sequence[str]
+    asked: Mapping[str, Array]
+    entry: Entry | None = None
 
 
 @dataclass
@@ -55,7 +66,7 @@ class Claim:
         pairs: their names, in the first and in the second model; outputs of one node of the first.
         site: what the plan says about it; None without a plan.
         is_output: whether one of them is an output of its graph.
-        rewrite: the record of the rewrite, if both sides are what it says (`Rewrites`); else None.
+        rewrite: the rewrite that both sides are (`Rewrites`); None if they are none.
         is_same: whether value numbering proves it, and it is claimed only because the plan names it.
     """
 
@@ -107,14 +118,14 @@ class Rewrites:
     def __init__(self, applied: Sequence[Applied] | None) -> None:
         """Take the record of what was applied; None if there is none."""
         self.are_known = applied is not None
-        self._by_place: dict[tuple[str, int], Rewrite | None] = {}
+        self._by_place: dict[tuple[str, int], Applied | None] = {}
         for each in applied or ():
             place = each.graph, each.index
             is_again = place in self._by_place
-            self._by_place[place] = None if is_again or each.entry is None else (each.entry, each.names or {})
+            self._by_place[place] = None if is_again else each
 
     def note(self, claim: Claim, computed: Mapping[str, int], table: Table) -> None:
-        """Add to a claim the rewrite that its two sides are, if they are one.
+        """Add to a claim whether its two sides are the same, or else the rewrite that they are, if they are one.
 
         Args:
             claim: values, all of one node of the first model.
@@ -123,10 +134,16 @@ class Rewrites:
         """
         left, right = claim.level.left, claim.level.right
         at = left.positions.get(claim.pairs[0][0]) if self.are_known else None
-        found = None if at is None else self._by_place.get((claim.level.path, at)) or _stayed(claim, at)
-        if found is None:
+        if at is None:
             return
-        entry, names = found
+        claim.is_same = all(left.numbers[name] == computed[other] for name, other in claim.pairs)
+        found, node = self._by_place.get((claim.level.path, at)), left.holder.node[at]
+        if found is None or found.entry is None:
+            made = dict(zip(node.output, table.add(node, inside(left.numbers), right.opsets), strict=True))
+            if not may_hold_graphs(node) and all(made[name] == computed[other] for name, other in claim.pairs):
+                claim.rewrite = Rewrite([*dict.fromkeys(filter(None, node.input))], {})  # it stays
+            return
+        entry, names = found.entry, found.names or {}
         known = {part: left.numbers[name] for part, name in names.items() if name in left.numbers}
         numbers: Numbers = dict(known)
         if not all(_is(left, names[part], value) for part, value in entry.constants.items()):
@@ -140,26 +157,13 @@ class Rewrites:
             table.add(node, numbers, right.opsets)
         made = {name: numbers[part] for part, name in names.items()}
         if all(made.get(name) == computed[other] for name, other in claim.pairs):
-            claim.rewrite = found
-            claim.is_same = all(left.numbers[name] == made[name] for name, _ in claim.pairs)
+            read = (part for part in captured([entry.node, *entry.nodes]) if part not in entry.added)
+            asked = {names[part]: value for part, value in entry.constants.items()}
+            operands = [names.get(part, "") for part in read if part not in entry.constants]
+            claim.rewrite = Rewrite(operands, asked, entry) if all(operands) else None  # one may read another value
 
 
 def _is(place: Place, name: str, value: Array) -> bool:
     """Whether a value is a constant or computed from constants, and equals this one."""
     known = place.evaluated(name)
     return known is not None and identical(known, value)
-
-
-def _stayed(claim: Claim, at: int) -> Rewrite | None:
-    """A node that stays, as a rewrite to itself."""
-    level, (left, right) = claim.level, claim.pairs[0]
-    node, other = level.left.holder.node[at], level.right.graph.home(right).producer(right)
-    if other is None or may_hold_graphs(node) or (node.op_type, node.domain) != (other.op_type, other.domain):
-        return None
-    if list(node.output).index(left) != list(other.output).index(right):
-        return None
-    blanks = {name: blank(number) for number, name in enumerate(dict.fromkeys((*node.input, *node.output))) if name}
-    bare = renamed(node, blanks)
-    opsets = level.left.opsets.get("", 1), level.right.opsets.get("", 1)
-    entry = Entry(bare, [bare], opsets, {}, {}, {}, ())
-    return entry, {part: name for name, part in blanks.items()}

@@ -8,19 +8,18 @@ constants, except the constants that it asked for: whatever it did not ask about
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from onnx import NodeProto, TensorProto, TypeProto, helper
 
-from reducelower.model.rewrites import Entry
 from reducelower.model.value_info import stated_type
 from reducelower.numerics.measure import Array
 from reducelower.types.known import Known
 from reducelower.verification.inputs.declared import InputSpec
 from reducelower.verification.regions.claims import Claim
-from reducelower.verification.regions.numbering import captured, read_by, renamed
+from reducelower.verification.regions.numbering import read_by, renamed
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair
 from reducelower.verification.regions.places import Place
 from reducelower.verification.running.source import CannotRunError
@@ -65,15 +64,11 @@ def cut_rewrite(claim: Claim) -> Pair:
     Raises:
         CannotRunError: it cannot stand alone.
     """
-    assert claim.rewrite is not None
-    entry, names = claim.rewrite
-    held = {*entry.added, *entry.constants}
-    operands = [part for part in captured([entry.node, *entry.nodes]) if part not in held]
-    if not all(part in names for part in operands):
-        raise CannotRunError("it reads another value")
+    rewrite = claim.rewrite
+    assert rewrite is not None
     # Negative, so that they are no other value's number.
-    ends: dict[str, int | Array] = {names[part]: -2 - at for at, part in enumerate(operands)}
-    ends |= {names[part]: value for part, value in entry.constants.items()}
+    ends: dict[str, int | Array] = {name: -2 - at for at, name in enumerate(rewrite.operands)}
+    ends |= rewrite.asked
     left, right = (_Side(*each, ends=ends) for each in _targets(claim))
     for side in (left, right):
         side.inputs = dict(sorted(side.inputs.items(), key=lambda item: -item[1]))  # in the order of the operands
@@ -82,15 +77,16 @@ def cut_rewrite(claim: Claim) -> Pair:
         replace(item, dims=None if item.dims is None else tuple(1 if dim == 1 else None for dim in item.dims))
         for item in pair.inputs
     ]
-    pair.told = frozenset(_told(entry))
+    answers = rewrite.entry.answers if rewrite.entry is not None else ()
+    pair.told = frozenset(_told(answers))
     # It may rest on which sizes of its operands have the same name, if it was told that.
-    pair.rests_on_names = any(isinstance(answer, Known) for _, _, answer in entry.answers)
+    pair.rests_on_names = any(isinstance(answer, Known) for _, _, answer in answers)
     return pair
 
 
-def _told(entry: Entry) -> Iterator[int]:
+def _told(answers: Iterable[tuple[str, str, object]]) -> Iterator[int]:
     """The sizes that a rewrite was told as numbers, and so may rest on."""
-    for question, _, answer in entry.answers:
+    for question, _, answer in answers:
         dims: object = answer.shape if isinstance(answer, Known) else answer if question == "shape" else ()
         if question == "type_bytes" and isinstance(answer, bytes):
             dims = stated_type(TypeProto.FromString(answer)).sizes

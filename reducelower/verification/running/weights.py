@@ -7,7 +7,6 @@ arrays have the same name, so two models can be compared by these names.
 
 from __future__ import annotations
 
-import math
 import mmap
 from copy import deepcopy
 from itertools import count
@@ -27,13 +26,6 @@ __all__ = ["held_by", "held_name", "is_held", "value_of", "with_weights", "witho
 _LARGE = 1 << 16  # bytes
 _HASHED = 4096  # bytes of a value, enough to tell it from most others
 _PREFIX = "held in memory/"
-_TYPES = frozenset(
-    {
-        TensorProto.BOOL, TensorProto.DOUBLE, TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT8,
-        TensorProto.INT16, TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.UINT16,
-        TensorProto.UINT32, TensorProto.UINT64,
-    }
-)  # fmt: skip
 
 _arrays: WeakValueDictionary[str, Array] = WeakValueDictionary()
 """Arrays by name. A model that refers to an array is of no use once nobody keeps that array."""
@@ -75,10 +67,10 @@ def without_weights(model: ModelProto, folder: DataFolder | None = None) -> tupl
 
 
 def _is_large(tensor: TensorProto) -> bool:
-    if tensor.data_type not in _TYPES or is_held(tensor):
+    if bytes_of(tensor) < _LARGE or is_held(tensor):
         return False
-    width = helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
-    return math.prod(tensor.dims) * width >= _LARGE
+    dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    return dtype.kind in "biuf" and dtype.isbuiltin == 1  # numpy's own, which onnxruntime takes
 
 
 def _array_of(tensor: TensorProto, folder: DataFolder | None) -> Array:
