@@ -19,7 +19,7 @@ from reducelower.verification.checking.two_sides import run_both
 from reducelower.verification.feeding.limits import limits_of
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.findings import HOLDING, SiteVerification
-from reducelower.verification.inputs.declared import Dims, may_have
+from reducelower.verification.inputs.declared import may_have
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, small_models
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions
@@ -66,9 +66,9 @@ class Checker:
     def check(self, pairs: Sequence[Pair]) -> SiteVerification:
         """The finding for regions that are the same up to names and sizes, at the sizes of each."""
         first = pairs[0]
-        others = {pair.sizes: _sizes(pair) for pair in pairs if _sizes(pair) != _sizes(first)}
+        others = dict.fromkeys(pair.sizes for pair in pairs if pair.sizes != first.sizes)
         told = frozenset[int]().union(*(pair.told for pair in pairs))
-        return self.settle(first, self._samples(pairs), others=list(others.values()), fixed=told)
+        return self.settle(first, self._samples(pairs), others=list(others), fixed=told)
 
     def failing(self, pair: Pair) -> Mapping[str, Array] | None:
         """A set of values on which both sides differ."""
@@ -102,7 +102,7 @@ class Checker:
         if any(node.domain not in DEFAULT_DOMAINS for node in (*pair.nodes, *pair.replacement)):
             return None
         versions = pair.before.model.ir_version, pair.after.model.ir_version
-        sizes = tuple(tuple(each) for each in (_sizes(pair), *sets.others))
+        sizes = (pair.sizes, *sets.others)
         shapes = tuple(tuple(value.shape for value in sample.values()) for sample in sets.samples)
         rests = tuple(sorted(sets.fixed)), sets.rests_on_names
         tolerances = tuple(sorted((self.tolerances or {}).items()))
@@ -127,10 +127,6 @@ def _is_sample(pair: Pair, values: Sequence[Any]) -> bool:
         and may_have(item.dims, value.shape)
         for item, value in zip(pair.inputs, values, strict=True)
     )
-
-
-def _sizes(pair: Pair) -> list[Dims | None]:
-    return [item.dims for item in pair.inputs]
 
 
 _Runner = Callable[[tuple[str, str]], Tally]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -20,7 +20,7 @@ from reducelower.verification.regions.claims import Claim
 from reducelower.verification.regions.numbering import brief, read_by, renamed
 from reducelower.verification.regions.places import Place
 
-__all__ = ["SMALL_CONSTANT", "Pair", "bare", "small_models"]
+__all__ = ["SMALL_CONSTANT", "Pair", "small_models"]
 
 SMALL_CONSTANT = 64  # elements; larger ones are weights, and random values do as well
 
@@ -82,16 +82,15 @@ class Pair:
             for item in self.inputs
         ]
         constants = [(blanks[name], *_digest(value)) for held in self.constants for name, value in held.items()]
-        sides = [tuple(bare(renamed(node, blanks)) for node in nodes) for nodes in (self.nodes, self.replacement)]
+        sides = [tuple(_in_blanks(node, blanks) for node in nodes) for nodes in (self.nodes, self.replacement)]
         opsets = [tuple(sorted(place.opsets.items())) for place in (self.before, self.after)]
         outputs = tuple(blanks[name] for name in self.outputs)
         return self.site.op_type, self.site.rule, *opsets, *sides, tuple(inputs), tuple(constants), outputs
 
-    @cached_property
-    def sizes(self) -> tuple[Any, ...]:
-        """Equal for regions of one key that have the same sizes."""
-        symbols: dict[str, int] = {}
-        return tuple(_anonymous(item.dims, symbols) for item in self.inputs)
+    @property
+    def sizes(self) -> tuple[Dims | None, ...]:
+        """The sizes of all inputs."""
+        return tuple(item.dims for item in self.inputs)
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -111,12 +110,10 @@ class Pair:
         return not self.inputs or any(item.name == self.node.input[0] for item in self.inputs)
 
 
-def bare(node: NodeProto) -> bytes:
+def _in_blanks(node: NodeProto, blanks: Mapping[str, str]) -> bytes:
     """A node without its name, as a short text that equal ones share."""
-    copy = NodeProto()
-    copy.CopyFrom(node)
-    for name in ("name", "doc_string", "metadata_props"):
-        copy.ClearField(name)
+    copy = renamed(node, blanks)
+    copy.ClearField("name")
     return brief(copy.SerializeToString(deterministic=True))
 
 
@@ -170,10 +167,3 @@ def _value_type(item: InputSpec) -> TypeProto:
     """Rank only, so that every size can be fed; float where the element type is not known."""
     dims = None if item.dims is None else [None] * len(item.dims)
     return helper.make_tensor_type_proto(item.element_type or TensorProto.FLOAT, dims)
-
-
-def _anonymous(dims: Dims | None, symbols: dict[str, int]) -> tuple[int | None, ...] | None:
-    """Sizes with a negative number for each symbol."""
-    if dims is None:
-        return None
-    return tuple(-1 - symbols.setdefault(dim, len(symbols)) if isinstance(dim, str) else dim for dim in dims)
