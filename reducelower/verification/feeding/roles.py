@@ -28,7 +28,12 @@ _RESIZED = {"part": 2, "scales": 1, "sizes": 1}  # numbers for each axis
 _ENDS = (0.0, (0.0, 0.4)), (1.0, (0.6, 1.2))  # of a part: where it starts and ends, as a whole axis and drawn
 _FAR = 10_000  # ranges start near smaller constants
 _IGNORED = 0.2  # share of the ignored class
+<<<<<<< HEAD
 KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
+=======
+_ALONE = 0.2  # share of sizes of 1, at which some modes start elsewhere
+_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
+>>>>>>> 915bc188 (Feeding: sizes of one are among those of a Resize that are told at run time)
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,8 @@ def _resizing(kind: str, of: tuple[int, ...], rng: np.random.Generator) -> Array
     if kind == "scales":
         return np.where(kept, 1.0, rng.choice(np.array([0.4, 0.6, 0.75, 1.5, 1.7, 2.0, 2.6, 3.0]), len(of)))
     if kind == "sizes":
-        return np.where(kept, of, rng.integers(1, 3 * np.array(of) + 2))
+        ends = np.where(rng.random(len(of)) < _ALONE, 2, 3 * np.array(of) + 2)
+        return np.where(kept, of, rng.integers(1, ends))
     return np.concatenate([np.where(kept, end, rng.uniform(*ends, len(of))) for end, ends in _ENDS])
 
 
