@@ -28,12 +28,8 @@ _RESIZED = {"part": 2, "scales": 1, "sizes": 1}  # numbers for each axis
 _ENDS = (0.0, (0.0, 0.4)), (1.0, (0.6, 1.2))  # of a part: where it starts and ends, as a whole axis and drawn
 _FAR = 10_000  # ranges start near smaller constants
 _IGNORED = 0.2  # share of the ignored class
-<<<<<<< HEAD
 KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
-=======
 _ALONE = 0.2  # share of sizes of 1, at which some modes start elsewhere
-_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
->>>>>>> 915bc188 (Feeding: sizes of one are among those of a Resize that are told at run time)
 
 
 @dataclass(frozen=True)

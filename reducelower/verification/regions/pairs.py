@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper, shape_inference
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper, shape_inference
 
 from reducelower.model.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS
@@ -16,6 +16,7 @@ from reducelower.numerics.measure import Array
 from reducelower.plan import Site
 from reducelower.scope.blanks import blank
 from reducelower.verification.inputs.declared import Dims, InputSpec
+from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.claims import Claim
 from reducelower.verification.regions.numbering import brief, read_by, renamed
 from reducelower.verification.regions.places import Place
@@ -23,6 +24,8 @@ from reducelower.verification.regions.places import Place
 __all__ = ["SMALL_CONSTANT", "Pair", "small_models"]
 
 SMALL_CONSTANT = 64  # elements; larger ones are weights, and random values do as well
+
+_SIZED = of_kind("told for each axis")
 
 
 @dataclass
@@ -137,8 +140,13 @@ def small_models(pair: Pair) -> tuple[ModelProto, ModelProto]:
 def _model(pair: Pair, nodes: Sequence[NodeProto], place: Place, constants: dict[str, Array]) -> ModelProto:
     graph = GraphProto(name="site")
     graph.node.extend(nodes)
+    sized = {name for node in nodes if node.op_type in _SIZED for name in node.input[1:]}
     for item in pair.inputs:
-        graph.input.add(name=item.name).type.CopyFrom(_value_type(item))
+        # Otherwise the rank only, so that every size can be fed; float where the element type is not known.
+        dims = item.dims if item.dims is None or item.name in sized else [None] * len(item.dims)
+        graph.input.add(name=item.name).type.CopyFrom(
+            helper.make_tensor_type_proto(item.element_type or TensorProto.FLOAT, dims)
+        )
     graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
     produced = {name for node in nodes for name in node.output if name}
     for name in pair.outputs:
@@ -161,9 +169,3 @@ def _typed(model: ModelProto) -> ModelProto:
         if inferred.type.tensor_type.elem_type:
             value.type.tensor_type.elem_type = inferred.type.tensor_type.elem_type
     return model
-
-
-def _value_type(item: InputSpec) -> TypeProto:
-    """Rank only, so that every size can be fed; float where the element type is not known."""
-    dims = None if item.dims is None else [None] * len(item.dims)
-    return helper.make_tensor_type_proto(item.element_type or TensorProto.FLOAT, dims)
