@@ -32,7 +32,7 @@ _MOST_SHOWN = 3
         option("--rules book_name", "The rule book.", type=RULES, default="spec"),
         option(
             "--test folder",
-            "Check the rules of a folder of your own, and verify what they expand; ends with 1 where one is wrong.",
+            "Check the rules of a folder of your own, and verify those of reductions; ends with 1 where one is wrong.",
             type=RULES,
             metavar="DIR",
         ),
@@ -87,6 +87,7 @@ def _try(book: RuleBook, operator: str | None) -> int:
 
 
 def _trials(book: RuleBook, operator: str | None) -> Iterator[Trial]:
+    from reducelower.model.schemas import REDUCTIONS
     from reducelower.pipeline.trials import Trial, try_expansion
 
     book.check()
@@ -99,10 +100,14 @@ def _trials(book: RuleBook, operator: str | None) -> Iterator[Trial]:
     )
     if operator is not None and operator not in (*book.operators, *at_boundaries):
         raise _without_rule(book, operator)
+    valid = "valid; each conversion verifies what they make of a node"
     for op_type in (each for each in at_boundaries if operator in (None, each)):
-        yield Trial(f"{book.name}/{op_type}", "versions", "valid; each conversion verifies what they make of a node")
+        yield Trial(f"{book.name}/{op_type}", "versions", valid)
     for op_type in (each for each in book.own if operator in (None, each)):
-        yield from try_expansion(book, op_type)
+        if op_type in REDUCTIONS:
+            yield from try_expansion(book, op_type)
+        else:
+            yield from (Trial(rule.name, rule.element_types, valid) for rule in book.rules(op_type))
 
 
 @click.command("targets", params=takes(click.Argument(["runtime"], type=RUNTIME, required=False)))

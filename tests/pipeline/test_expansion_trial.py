@@ -61,21 +61,10 @@ def test_a_rule_that_does_not_run_is_found(tmp_path: Path) -> None:
     assert any("fails where the source runs" in found for found in try_body(tmp_path, "ReduceL1", body))
 
 
-SHIPPED = [(name, op_type) for name in ("stable", "core") for op_type in load_book(name).own]
-KINDS = ("float", "int64")
-"""Doubles and narrow integers are to these what they are to each other. Of halves each result is computed again where
-every node rounds, which takes ten times as long."""
-IN_FLOATS = ("LayerNormalization", "RMSNormalization")
-"""Operators of so many forms that they are tried in floats alone."""
-
-
-@pytest.mark.parametrize(("name", "op_type"), SHIPPED)
-def test_no_shipped_rule_is_called_wrong(name: str, op_type: str) -> None:
-    """RMSNormalization of floats was: where squares overflow in the operator, the rule is right."""
-    found = list(try_expansion(load_book(name), op_type, ("float",) if op_type in IN_FLOATS else KINDS))
-    assert any("sets of values" in trial.outcome or "onnx has no case of it" in trial.outcome for trial in found)
-    for trial in found:
+def test_no_right_rule_is_called_wrong() -> None:
+    for trial in try_expansion(load_book("core"), "ReduceL1"):
         assert not trial.wrong, (trial.tried, trial.wrong[0])
+        assert " forms on " in trial.outcome
 
 
 def test_halves_without_elements_end_no_process() -> None:
