@@ -46,9 +46,9 @@ class LoadedModel:
         return self.path if self.inline is None or self.external else self.inline.path
 
     @property
-    def is_partial(self) -> bool:
-        """Whether tensors have their data elsewhere."""
-        return bool(self.external) or self.inline is not None
+    def data_place(self) -> Path | None:
+        """The same, if tensors have their data elsewhere; otherwise None."""
+        return self.place if self.external or self.inline is not None else None
 
 
 def read_model(path: str | os.PathLike[str], *, whole: bool = False) -> LoadedModel:

@@ -13,26 +13,34 @@ from reducelower.model.graph import graphs
 from reducelower.model.schemas import parse_element_type
 from reducelower.model.value_info import clear_sizes_below_zero
 
-__all__ = ["DEFAULTS_SINCE", "LARGEST_CONSTANT", "declare", "names_in", "skeleton", "without_weights"]
+__all__ = [
+    "DEFAULTS_SINCE",
+    "LARGEST_CONSTANT",
+    "LARGEST_INFERRED",
+    "declare",
+    "names_in",
+    "skeleton",
+    "without_weights",
+]
 
 DEFAULTS_SINCE = 4
 """From this IR version on, initializers need not be inputs; an initializer of an input is only its default."""
 
-_LARGEST_INFERRED = 1024
+LARGEST_INFERRED = 1024
 """The most elements of a constant whose value shape inference may read."""
 
 LARGEST_CONSTANT = 65_536
 """The most elements of a constant whose value a rule may read; larger ones are weights."""
 
 
-def skeleton(model: ModelProto, largest: int = _LARGEST_INFERRED) -> ModelProto:
+def skeleton(model: ModelProto, largest: int = LARGEST_INFERRED) -> ModelProto:
     """A copy of the model for shape inference, in which larger initializers have no values."""
     bare = without_weights(model, largest)
     clear_sizes_below_zero((*bare.graph.input, *bare.graph.output, *bare.graph.value_info))
     return bare
 
 
-def without_weights(model: ModelProto, largest: int = _LARGEST_INFERRED) -> ModelProto:
+def without_weights(model: ModelProto, largest: int = LARGEST_INFERRED) -> ModelProto:
     """A copy of the model in which larger initializers have no values, made without copying them."""
     bare = ModelProto(**_fields(model, but="graph"))
     if model.HasField("graph"):

@@ -47,7 +47,7 @@ def convert(
     source = read_model(task.source)
     write_options: dict[str, Any] = {"source": source, "overwrite": settings.overwrite, "in_place": settings.in_place}
     resolve_destination(task.output, **write_options)
-    external = source.is_partial
+    place = source.data_place
     source, notes = _prepared(source, settings)
     free = {name: size for name, size in settings.dims.items() if name not in settings.set_sizes}
     settings = replace(settings, set_sizes={}, dims=free)
@@ -58,14 +58,14 @@ def convert(
         data_sets = read_data_sets(settings, source.model)
     defects: list[str] = []
     for candidate, mended in cures(source):
-        defect = what_is_wrong_with_source(candidate.document, external=external, full=True)
+        defect = what_is_wrong_with_source(candidate.document, place=place, full=True)
         if defect:
             defects.append(defect + ("" if settings.repair else what_would_help(candidate)))
             continue
         converted, plan = legalized_and_raised(candidate, settings)
         # Without a target, the result may keep operators that runtimes run although the checker refuses them.
         check_result = what_is_wrong_with_source if settings.target == Target() else what_is_wrong
-        defect = check_result(converted, external=external, full=True)
+        defect = check_result(converted, place=place, full=True)
         if not defect:
             source, notes = candidate, (*notes, *mended)
             break
@@ -145,7 +145,7 @@ def _with_details(outcome: Outcome, settings: Settings, source: LoadedModel, mad
 def _about_result(settings: Settings, source: LoadedModel, defect: str) -> str:
     """What is wrong if a result is invalid: usually a defect of the source that only shows at another opset version."""
     help_ = "" if settings.repair else what_would_help(source)
-    if cause := what_is_wrong(source.document, external=source.is_partial, full=True) or find_defect(source.model):
+    if cause := what_is_wrong(source.document, place=source.data_place, full=True) or find_defect(source.model):
         return cause + help_
     hint = help_ or "; if the model and what is said of it (--type, --rank, --ir-version) are right, please report this"
     return f"the result is not valid: {defect}{hint}"

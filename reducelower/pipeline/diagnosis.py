@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from onnx import ModelProto, NodeProto, checker
 from onnx.shape_inference import InferenceError
@@ -42,16 +43,16 @@ _NODE = re.compile(r"Bad node spec for node\. Name: (.*?) OpType: (\S*)", re.DOT
 
 
 def what_is_wrong(
-    document: Document, *, external: bool = False, full: bool = False, ignores: Ignores | None = None
+    document: Document, *, place: Path | None = None, full: bool = False, ignores: Ignores | None = None
 ) -> str:
     """Describe the checker's objection in a sentence; empty if the model is valid.
 
-    `external`: some tensors have external data, which the checker cannot find from here. `full`: also infer shapes and
-    compare them with the stated ones. `ignores`: nodes that are not looked at.
+    `place`: the model's file, if tensors have data elsewhere (see `LoadedModel.data_place`). `full`: also infer shapes
+    and compare them with the stated ones. `ignores`: nodes that are not looked at.
     """
     if ignores is None and not EXPERIMENTAL.isdisjoint(document.columns.operators):
         ignores = _is_experimental
-    checked = checkable(document, external=external, ignores=ignores)
+    checked = checkable(document, place=place, ignores=ignores)
     # With such a call, checker and inference would recurse without end, or take forever.
     if problem := find_call_defect(checked.message):
         return problem
@@ -68,11 +69,11 @@ def what_is_wrong(
     return ""
 
 
-def what_is_wrong_with_source(document: Document, *, external: bool = False, full: bool = False) -> str:
+def what_is_wrong_with_source(document: Document, *, place: Path | None = None, full: bool = False) -> str:
     """Like `what_is_wrong`, but accept operators that onnxruntime adds, and those that exporters write although they
     were deprecated from the start."""
-    wrong = what_is_wrong(document, external=external, full=full)
-    return what_is_wrong(document, external=external, full=full, ignores=_runtimes_run) if wrong else ""
+    wrong = what_is_wrong(document, place=place, full=full)
+    return what_is_wrong(document, place=place, full=full, ignores=_runtimes_run) if wrong else ""
 
 
 def _is_experimental(node: NodeProto, opset: int) -> bool:
@@ -155,7 +156,7 @@ def sound(source: LoadedModel) -> tuple[LoadedModel, tuple[str, ...], str]:
     """The first form of the model that is valid, notes about it, and the defect of the model if none is."""
     defects = []
     for candidate, notes in cures(source):
-        defect = what_is_wrong_with_source(candidate.document, external=candidate.is_partial, full=True)
+        defect = what_is_wrong_with_source(candidate.document, place=candidate.data_place, full=True)
         if not defect:
             return candidate, notes, ""
         defects.append(defect)
@@ -171,6 +172,6 @@ def repaired(source: LoadedModel, mended: Repaired) -> tuple[LoadedModel, tuple[
 def what_would_help(source: LoadedModel) -> str:
     """A sentence about what --repair would do to an invalid model; empty if that would not make it valid."""
     mended = repair(source.model)
-    if not mended.done or what_is_wrong_with_source(Document(mended.model), external=source.is_partial):
+    if not mended.done or what_is_wrong_with_source(Document(mended.model), place=source.data_place):
         return ""
     return f"; --repair fixes that: it would have {', and '.join(mended.done)}"

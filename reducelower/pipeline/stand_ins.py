@@ -1,38 +1,38 @@
 """A form of a model that ONNX's checker can judge: stand-ins take the place of what it cannot handle.
 
 The checker looks for external data in files. It does not find data behind links or in another folder, and does not
-know references to the model's own file. It only needs type and shape of these tensors. It also requires shapes for
-inputs and outputs, unlike runtimes and onnx's own converter. Of nodes in a domain that it does not know, it accepts any
-outputs, and checks that the inputs are defined.
+know references to the model's own file. It also requires shapes for inputs and outputs, unlike runtimes and onnx's own
+converter. Of nodes in a domain that it does not know, it accepts any outputs, and checks that the inputs are defined.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
+from math import prod
+from pathlib import Path
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
-from onnx.helper import make_node, make_tensor_type_proto
+from onnx.helper import make_node
 
-from reducelower.files import external_tensors
+from reducelower.files import DataFolder, external_tensors
 from reducelower.model.document import Document
 from reducelower.model.graph import graphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
+from reducelower.model.skeleton import LARGEST_INFERRED
 
 __all__ = ["Ignores", "checkable"]
 
 Ignores = Callable[[NodeProto, int], bool]
 """Whether the checker shall ignore a node of ONNX's own domain in a model of an opset version."""
 
-_LARGEST_ELEMENT = 16
-_LARGEST_STAND_IN = 1 << 26
 _DOMAIN = "reducelower.stand_in"
+_NOWHERE = "#"
+"""A location of external data that the checker does not look for."""
 
 
-def checkable(document: Document, *, external: bool, ignores: Ignores | None) -> Document:
-    """The model, or a copy with stand-ins if it needs any; `external`: some tensors have external data."""
+def checkable(document: Document, *, place: Path | None, ignores: Ignores | None) -> Document:
+    """The model, or a copy with stand-ins if it needs any; `place`: see `diagnosis.what_is_wrong`."""
     model = document.message
     opset = opset_of(model)
 
@@ -41,11 +41,11 @@ def checkable(document: Document, *, external: bool, ignores: Ignores | None) ->
         return [] if ignores is None else [node for node in nodes if ignores(node, opset)]
 
     uses_domain = bool(ignored(model)) or not all(map(_is_stated, (*model.graph.input, *model.graph.output)))
-    if not uses_domain and not external:
+    if not uses_domain and place is None:
         return document
     copy = deepcopy(model)
-    if external:
-        _replace_external(copy)
+    if place is not None:
+        _replace_external(copy, DataFolder.of(place))
     if uses_domain:
         for node in ignored(copy):
             node.domain = _DOMAIN
@@ -75,39 +75,12 @@ def _replace_unstated(graph: GraphProto) -> None:
             del graph.input[position]
 
 
-def _replace_external(model: ModelProto) -> None:
-    """Put graph inputs in the place of external initializers and constants."""
-    input_names = {value.name for value in model.graph.input}
-    for _, graph in list(graphs(model)):
-        external = {tensor.name: tensor for tensor in graph.initializer if _is_external(tensor)}
-        external |= {node.output[0]: node.attribute[0].t for node in graph.node if _is_external_constant(node)}
-        for name, tensor in external.items():
-            if name not in input_names:
-                tensor_type = make_tensor_type_proto(tensor.data_type, list(tensor.dims))
-                model.graph.input.append(ValueInfoProto(name=name, type=tensor_type))
-                input_names.add(name)
-        _keep(graph.initializer, lambda tensor: not _is_external(tensor))
-        _keep(graph.node, lambda node: not _is_external_constant(node))
-    for tensor in external_tensors(model):  # the rest are in other attributes
-        size = math.prod(tensor.dims) * _LARGEST_ELEMENT
-        if size > _LARGEST_STAND_IN:
-            tensor.dims[:], size = [0], 0
-        tensor.data_location = TensorProto.DEFAULT
+def _replace_external(model: ModelProto, folder: DataFolder) -> None:
+    """Read the small tensors, whose values inference asks for; of the others the checker needs type and shape."""
+    for tensor in external_tensors(model):
+        data = folder.read(tensor) if prod(tensor.dims) <= LARGEST_INFERRED else None
         del tensor.external_data[:]
-        tensor.raw_data = bytes(size)
-
-
-def _keep(items: Any, matches: Callable[[Any], bool]) -> None:
-    """Keep only the matching items of a repeated field."""
-    kept = list(filter(matches, items))
-    if len(kept) < len(items):
-        del items[:]
-        items.extend(kept)
-
-
-def _is_external(tensor: TensorProto) -> bool:
-    return tensor.data_location == TensorProto.EXTERNAL
-
-
-def _is_external_constant(node: NodeProto) -> bool:
-    return node.op_type == "Constant" and bool(node.output) and any(_is_external(item.t) for item in node.attribute)
+        if data is None:
+            tensor.external_data.add(key="location", value=_NOWHERE)
+        else:
+            tensor.data_location, tensor.raw_data = TensorProto.DEFAULT, data
