@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reducelower.report.details import Details
     from reducelower.verification import Verification
 
-__all__ = ["Outcome", "Said", "Verdict", "stopped"]
+__all__ = ["Outcome", "Verdict", "stopped"]
 
 Verdict = Literal[
     "fits",
@@ -48,21 +48,6 @@ def stopped(status: int) -> Verdict:
 
 
 @dataclass(frozen=True)
-class Said:
-    """The messages about a converted model, apart from its verdict.
-
-    Attributes:
-        verified: the result of verification, in a few words.
-        warnings: see `Outcome.warnings`.
-        remarks: see `Outcome.remarks`.
-    """
-
-    verified: str = "not verified"
-    warnings: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Outcome:
     """The outcome of one model.
 
@@ -81,7 +66,6 @@ class Outcome:
         external: names of files with external data that the output refers to and that were not copied.
         details: the distinct rewrites with their nodes, for a report; None without a report or result.
         seconds: the time that it took; 0 if unknown.
-        said: for a model that was kept, the messages of the run that converted it; otherwise None.
     """
 
     source: str
@@ -95,7 +79,6 @@ class Outcome:
     external: tuple[str, ...] = ()
     details: Details | None = None
     seconds: float = 0.0
-    said: Said | None = None
 
     @property
     def status(self) -> int:
@@ -132,18 +115,9 @@ class Outcome:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences that a reader must not miss, regardless of the verdict."""
-        if self.said is not None:
-            return self.said.warnings
         if self.verification is not None:
             return self.verification.warnings
         return self.plan.cautions if self.plan is not None else ()
-
-    @property
-    def verified(self) -> str:
-        """The result of verification, in a few words."""
-        if self.said is not None:
-            return self.said.verified
-        return self.verification.label if self.verification is not None else "not verified"
 
     @property
     def lines(self) -> Iterator[Line]:
@@ -181,8 +155,7 @@ class Outcome:
         if self.verdict in ("refused", "unreadable", "failed"):
             return "; ".join(self.reasons)
         if self.verdict == "kept":
-            how = "converted and verified" if self.verified == "equivalent" else "converted"
-            return f"kept, {how} by an earlier run"
+            return "kept, converted by an earlier run"
         if self.verdict == "fits" and plan is not None:
             return plan.nothing_to_do if self.output else plan.fits
         if self.verdict == "rewrite" and plan is not None:
@@ -198,7 +171,5 @@ class Outcome:
         """Warnings about a model that passed, for readers who only see the headline."""
         if not self.passed:
             return ()
-        if self.said is not None:
-            return self.said.remarks
         unmended = self.plan.unmended if self.plan is not None else ()
         return tuple(dict.fromkeys([*unmended, *self.warnings]))

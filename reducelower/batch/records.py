@@ -22,7 +22,7 @@ from reducelower.files import LoadedModel
 from reducelower.files.pending import write_whole
 from reducelower.files.writing import is_there
 from reducelower.options import Settings
-from reducelower.outcome import Outcome, Said
+from reducelower.outcome import Outcome
 from reducelower.pipeline.conversion import convert
 from reducelower.pipeline.task import Task
 from reducelower.versions import versions_of
@@ -37,18 +37,17 @@ class _Record:
     """The record of one output.
 
     Attributes:
-        origin: SHA-256 of everything that the output depends on, see `_origin_of`.
+        origin: SHA-256 of everything that the output depends on, see `_origin_of`; empty if there was something to say
+            about the output, which the next run makes again in order to say it.
         sha256: SHA-256 of the output.
         external: see `_stamp`, for each external data file of the source, by location.
         brings: whether that data was copied beside the output. Only such data may be replaced by a later run.
-        said: the messages of the run that made the output, which are repeated by runs that keep it.
     """
 
     origin: str
     sha256: str
     external: Mapping[str, Sequence[int]]
     brings: bool
-    said: Said
 
     def is_current(self, origin: str, source: Path, output: Path) -> bool:
         """Whether the output would be the same now, with the external data in the folders of source and output."""
@@ -68,12 +67,12 @@ def convert_unless_done(task: Task, settings: Settings) -> Outcome:
     folder = Path(os.path.realpath(task.output)).parent
     is_ours = earlier is not None and earlier.sha256 == digest
     if earlier is not None and is_ours and earlier.is_current(origin, Path(task.source).parent, folder):
-        return Outcome(task.source, "kept", task.output, said=earlier.said)
+        return Outcome(task.source, "kept", task.output)
     records: list[_Record] = []
 
     def record(descriptor: int, source: LoadedModel) -> None:
         stamps = {file.location: _stamp(file.path) for file in source.external}
-        new = _Record(origin, _sha256(descriptor), stamps, settings.external_data != "keep", Said())
+        new = _Record(origin, _sha256(descriptor), stamps, settings.external_data != "keep")
         records.append(new)
         if settings.overwrite:
             return
@@ -88,7 +87,7 @@ def convert_unless_done(task: Task, settings: Settings) -> Outcome:
     # Overwriting is decided in `record`, when the new output is complete.
     outcome = convert(task, replace(settings, overwrite=True), on_complete=record)
     if outcome.output:
-        new = replace(records[0], said=Said(outcome.verified, outcome.warnings, outcome.remarks))
+        new = replace(records[0], origin="") if outcome.remarks else records[0]
         write_whole(Path(task.record), json.dumps(asdict(new), indent=1, sort_keys=True) + "\n")
     return outcome
 
@@ -101,9 +100,7 @@ def _read(place: Path) -> _Record | None:
     """Read a record; None if it does not exist or is invalid."""
     try:
         stored = json.loads(place.read_bytes())
-        warnings, remarks = (tuple(map(str, stored["said"][name])) for name in ("warnings", "remarks"))
-        said = Said(str(stored["said"]["verified"]), warnings, remarks)
-        return _Record(**{**stored, "external": dict(stored["external"]), "said": said})
+        return _Record(**{**stored, "external": dict(stored["external"])})
     except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
