@@ -181,8 +181,9 @@ def test_it_comes_out_the_same_in_any_order_of_cases() -> None:
     def broken(case: Case) -> bool:
         return case.opset >= 18 and (case.features.noop == "1" or case.features.element_types in ("int32", "double"))
 
-    one = [plain(fact) for fact in distilled(reductions(*FOUR), broken).runtime.facts]
-    other = [plain(fact) for fact in distilled(reductions(*FOUR)[::-1], broken).runtime.facts]
+    cases = reductions("ReduceL1", "ReduceMax")
+    one = [plain(fact) for fact in distilled(cases, broken).runtime.facts]
+    other = [plain(fact) for fact in distilled(cases[::-1], broken).runtime.facts]
     assert one == other
 
 
@@ -200,7 +201,7 @@ def breakages(draw: st.DrawFn) -> tuple[frozenset[str], int, int, tuple[Conditio
     return operators, first, last, tuple(draw(st.sampled_from(group)) for group in chosen)
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=4, deadline=None, derandomize=True)
 @given(breakages())
 def test_whatever_is_broken_is_covered_and_little_else(
     breakage: tuple[frozenset[str], int, int, tuple[Condition, ...]],
