@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Unpack
 
-from reducelower.arguments import check_arguments
+from reducelower.arguments import check_book, check_options, check_version, name_set, value_text
 from reducelower.errors import ConversionError
 from reducelower.given import AnyModel, Given, of_any_model, take
 from reducelower.legalization.refusals import explain_failures, fits, legal, name_oldest_fitting
@@ -45,8 +45,14 @@ class Legalized:
 def _settings(target: Target, rules: Book, options: Options) -> Settings:
     """Check the settings that a caller asks for, and return them."""
     check_names(options)
-    check_arguments(rules=rules, **options)
+    check_book(rules)
+    check_options(options)
     return Settings(target, rules, **options)
+
+
+def _check_target(target: Any) -> None:
+    if not isinstance(target, Target):
+        raise TypeError(f"target must be a reducelower.Target such as Target(13), not {value_text(target)}")
 
 
 def legalize(
@@ -83,7 +89,7 @@ def legalize(
         >>> made.plan
         Plan(opset 18 -> 13, IR version 8 -> 7: 1 node rewritten, 0 unchanged)
     """
-    check_arguments(target=target)
+    _check_target(target)
     given = take(model, in_place=in_place)
     settings = _settings(target, rules, _with_folder(options, given))
     made, plan = legalized(given.document, settings, in_place=in_place, report=True)
@@ -135,7 +141,7 @@ def convert_version(
         >>> older.opset_import[0].version, older.ir_version
         (13, 7)
     """
-    check_arguments(target_version=target_version)
+    check_version("target_version", target_version)
     target = Target(target_version, without, without_types, assume_nonempty=assume_nonempty)
     return legalized(model, _settings(target, rules, options), in_place=in_place)[0]
 
@@ -175,10 +181,10 @@ def expand(
         >>> [node.op_type for node in reducelower.expand(model, rules="core").graph.node][:2]
         ['Abs', 'ReduceMax']
     """
-    check_arguments(ops=ops, rules=rules)
-    names = Rules(rules).book.reductions if ops is None else ops
+    settings = _settings(Target(), rules, {"ir_version": "keep", **options})
+    names = Rules(rules).book.reductions if ops is None else name_set("ops", ops)
     target = Target(None, names, without_types, assume_nonempty=assume_nonempty)
-    return legalized(model, _settings(target, rules, {"ir_version": "keep", **options}), in_place=in_place)[0]
+    return legalized(model, replace(settings, target=target), in_place=in_place)[0]
 
 
 def check(
@@ -215,9 +221,9 @@ def check(
     """
     given = take(model)
     if target_version is not None:
-        check_arguments(target_version=target_version)
+        check_version("target_version", target_version)
     goal = target if target is not None else Target(target_version)
-    check_arguments(target=goal)
+    _check_target(goal)
     return planned(given.document, _settings(goal, rules, _with_folder(options, given)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
 from reducelower.model.text import did_you_mean
@@ -67,17 +68,16 @@ class Target:
 
     def __post_init__(self) -> None:
         """Check arguments that a caller may confuse. A collection of names becomes a set, and a name the runtime."""
-        from reducelower.arguments import check_arguments, name_set
+        from reducelower.arguments import name_set, value_text
 
         if isinstance(self.runtime, str):
             from reducelower.runtimes import load_runtime
 
             object.__setattr__(self, "runtime", load_runtime(self.runtime))
-        if self.opset is not None:  # the check imports onnx, which help does not need
-            check_arguments(opset=self.opset)
-        object.__setattr__(self, "without", name_set("without", self.without))
-        object.__setattr__(self, "without_types", name_set("without_types", self.without_types))
-        object.__setattr__(self, "without_domains", name_set("without_domains", self.without_domains))
+        if self.opset is not None and not isinstance(self.opset, Integral):
+            raise TypeError(f"opset must be an int such as 13, not {value_text(self.opset)}")
+        for name in ("without", "without_types", "without_domains"):
+            object.__setattr__(self, name, name_set(name, getattr(self, name)))
         if own := [name for name in self.without_domains if name in ("", "ai.onnx") or name.startswith("ai.onnx.")]:
             raise ValueError(f"without_domains are those of vendors; {own[0]!r} is ONNX's own")
 

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from onnx import ModelProto
 
 from reducelower.api import convert_version, expand
-from reducelower.arguments import check_arguments
+from reducelower.arguments import check_version
 from reducelower.ir.light import lighten
 from reducelower.options import check_names
 
@@ -59,7 +59,7 @@ class ConvertVersionPass(_Conversion):
 
     def __init__(self, target_version: int, **options: Any) -> None:
         """Take the arguments of `reducelower.convert_version`."""
-        check_arguments(target_version=target_version)
+        check_version("target_version", target_version)
         super().__init__(convert_version, target_version=target_version, **options)
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from onnx import ModelProto
 
 from reducelower.api import Legalized, check
-from reducelower.arguments import check_arguments
+from reducelower.arguments import check_options
 from reducelower.errors import ConversionError
 from reducelower.given import of_any_model
 from reducelower.legalization.composed import composed
@@ -86,7 +86,7 @@ def raise_reductions(
         >>> [node.op_type for node in reducelower.raise_reductions(spelled).graph.node]
         ['ReduceL2']
     """
-    check_arguments(ops=ops, books=rules, element_types=element_types, ranks=ranks, base_dir=base_dir)
+    check_options({"element_types": element_types, "ranks": ranks})
     settings = Settings(freeze_defaults=freeze_defaults, element_types=element_types, ranks=ranks, base_dir=base_dir)
     result = raise_with_plan(model.message, settings, ops=ops, rules=rules, in_place=in_place)
     return Document(result.model)

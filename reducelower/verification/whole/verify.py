@@ -13,7 +13,6 @@ from typing import Any
 
 from onnx import ModelProto, NodeProto
 
-from reducelower.arguments import check_arguments
 from reducelower.files import read_model
 from reducelower.given import AnyModel, take
 from reducelower.model.attributes import attribute_of, set_attribute
@@ -115,7 +114,6 @@ def verify(
 
     Raises:
         UnreadableModelError: a path is missing or not an ONNX model.
-        TypeError: an argument is of another type than it should be.
         ValueError: there is no runtime, provider, input or symbolic dimension of a given name, a given value does not
             fit its input, or onnxruntime is not installed.
 
@@ -127,9 +125,6 @@ def verify(
         >>> found.equivalent
         True
     """
-    check_arguments(inputs=inputs, expected=expected, seed=seed, dims=dims)
-    check_arguments(runtimes=runtimes, tolerances=tolerances, budget=budget, memory=memory)
-    check_arguments(plan=plan, base_dir=base_dir, provider=provider, assume_nonempty=assume_nonempty)
     source = _source_of(before, "before", base_dir).inlined()
     is_of_one = after is None
     result = source if after is None else _source_of(after, "after", base_dir).inlined()
