@@ -5,14 +5,14 @@ Each function takes a model in any form that callers have (`given`), and returns
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Unpack
 
 from reducelower.arguments import check_book, check_options, check_version, name_set, value_text
 from reducelower.errors import ConversionError
-from reducelower.given import AnyModel, Given, of_any_model, take
+from reducelower.given import AnyModel, of_any_model, take
 from reducelower.legalization.refusals import explain_failures, fits, legal, name_oldest_fitting
 from reducelower.legalization.whole import Changed
 from reducelower.legalization.whole.attempts import attempt
@@ -42,7 +42,7 @@ class Legalized:
     plan: Plan
 
 
-def _settings(target: Target, rules: Book, options: Options) -> Settings:
+def _settings(target: Target, rules: Book, options: Mapping[str, Any]) -> Settings:
     """Check the settings that a caller asks for, and return them."""
     check_names(options)
     check_book(rules)
@@ -91,14 +91,9 @@ def legalize(
     """
     _check_target(target)
     given = take(model, in_place=in_place)
-    settings = _settings(target, rules, _with_folder(options, given))
+    settings = _settings(target, rules, given.options(options))
     made, plan = legalized(given.document, settings, in_place=in_place, report=True)
     return Legalized(given.back(made), plan)
-
-
-def _with_folder(options: Options, given: Given) -> Options:
-    """The options with the folder of a model's file, unless the caller names another."""
-    return {**options, "base_dir": given.folder} if options.get("base_dir") is None else options
 
 
 @of_any_model
@@ -224,7 +219,7 @@ def check(
         check_version("target_version", target_version)
     goal = target if target is not None else Target(target_version)
     _check_target(goal)
-    return planned(given.document, _settings(goal, rules, _with_folder(options, given)))
+    return planned(given.document, _settings(goal, rules, given.options(options)))
 
 
 _PlanAt = Callable[[int | None], Plan]

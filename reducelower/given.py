@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -51,6 +51,11 @@ class Given:
     folder: str | None = None
     is_bytes: bool = False
     light: Light | None = None
+
+    def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options with the folder of the file as `base_dir`, unless they name another."""
+        is_named = self.folder is None or options.get("base_dir") is not None
+        return dict(options) if is_named else {**options, "base_dir": self.folder}
 
     def back(self, document: Document) -> Any:
         """A result in the form of the argument; a message if that was a file or a torch program."""
@@ -118,8 +123,6 @@ def of_any_model(function: Callable[Concatenate[Document, P], Document]) -> OfAn
     @wraps(function)
     def converted(model: Any, *arguments: P.args, **options: P.kwargs) -> Any:
         given = take(model, in_place=bool(options.get("in_place")))
-        if given.folder is not None and options.get("base_dir") is None:
-            options["base_dir"] = given.folder
-        return given.back(function(given.document, *arguments, **options))
+        return given.back(function(given.document, *arguments, **given.options(options)))
 
     return converted

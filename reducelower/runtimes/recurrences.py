@@ -1,4 +1,4 @@
-"""Equivalent ways to write GRU, LSTM and RNN, for runtimes that get a direction of them wrong."""
+"""Equivalent ways to write GRU, LSTM and RNN, for runtimes that get some of their outputs wrong."""
 
 from __future__ import annotations
 
@@ -15,31 +15,11 @@ _LENGTHS = 4
 """The input with the length of each sequence."""
 
 
-def _is_whole(op: Writer, direction: str) -> bool:
-    """Whether it runs in one direction, over all steps of every sequence, which come first."""
-    is_it = op.attribute("direction", "forward") == direction and not op.attribute("layout", 0)
-    return is_it and not any(op.node.input[_LENGTHS : _LENGTHS + 1])
-
-
-def _reverse_data(op: Writer) -> Written | None:
-    """A reverse recurrence as a forward one, with data and result reversed."""
-    shape = op.shape(0)
-    if not _is_whole(op, "reverse") or shape is None or shape[0] is None:
-        return None
-    order = op.integers(range(shape[0] - 1, -1, -1), "order")
-    attributes = [each for each in op.node.attribute if each.name != "direction"]
-    tails = [(f"last_{at}" if at else "steps") if name else "" for at, name in enumerate(op.node.output)]
-    data = op.add("Gather", op.input(0), order, tail="turned", axis=0)
-    outputs = op.add_many(op.node.op_type, [data, *op.node.input[1:]], tails, copied=attributes)
-    op.nodes[-1].output[1:] = op.node.output[1:]
-    if op.node.output[0]:
-        op.yields("Gather", outputs[0], order, axis=0)
-    return op.nodes, op.scope.target_opset
-
-
 def _last_of_steps(op: Writer) -> Written | None:
     """Take the output of the last step from the outputs of all steps."""
-    if not _is_whole(op, "forward") or op.node.output[0] or not any(op.node.output[1:2]):
+    is_plain = op.attribute("direction", "forward") == "forward" and not op.attribute("layout", 0)
+    has_lengths = any(op.node.input[_LENGTHS : _LENGTHS + 1])
+    if not is_plain or has_lengths or op.node.output[0] or not any(op.node.output[1:2]):
         return None
     shape = op.shape(0)
     steps = op.add(op.node.op_type, *op.node.input, tail="steps", copied=op.node.attribute)
@@ -61,7 +41,6 @@ def _name_outputs(op: Writer) -> Written | None:
 
 RECURRENCES: Mapping[str, Sequence[Remedy]] = {
     op: (
-        Remedy("its data turned round", _reverse_data),
         Remedy("the last of its steps", _last_of_steps),
         Remedy("its last states named", _name_outputs),
     )
