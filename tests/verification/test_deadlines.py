@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from reducelower.verification.running.onnx_runtime import terminated_after
+from reducelower.verification.running.clock import terminated_after
 
 
 class Options:

@@ -17,12 +17,13 @@ from onnx import ModelProto
 from reducelower.child import Child
 from reducelower.errors import SettingError
 from reducelower.numerics.measure import Array, is_narrow_float
+from reducelower.verification.running.clock import terminated_after
 from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.memory import TooLargeError, allowed_bytes, check_results
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Session, Source, default_opset
 from reducelower.verification.running.weights import held_by
 
-__all__ = ["OLDEST", "OnnxRuntime", "terminated_after"]
+__all__ = ["OLDEST", "OnnxRuntime"]
 
 _SMALL = 1 << 20  # bytes
 
@@ -147,22 +148,6 @@ def _onnxruntime_error(error: Exception) -> CannotRunError:
     message = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)
     message = _PLACE_IN_CODE.sub("", message).rstrip(".")
     return CannotRunError(f"onnxruntime: {message[:300]}", unsupported=any(mark in text for mark in _LACKS))
-
-
-@contextmanager
-def terminated_after(options: Any, seconds: float | None) -> Iterator[None]:
-    """Set ``terminate`` of these ``onnxruntime.RunOptions`` if the block takes longer than these seconds."""
-    if seconds is None:
-        yield
-        return
-    options.terminate = seconds <= 0  # the run could be over before a thread is awake
-    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), setattr, (options, "terminate", True))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 # A session of onnxruntime uses the arena that was registered last in the process, so one session is made at a time.
