@@ -220,6 +220,8 @@ def _are_open(regions: Regions | None) -> TypeGuard[Regions]:
 
 
 _RELATIVE = attrgetter("max_relative")
+# Some operators, such as Attention and BatchNormalization, compute doubles in single precision inside.
+_OF_TWO_RUNTIMES: Mapping[str, Any] = {"widen": APART, "tolerances": {"double": Tolerance(relative=1e-5)}}
 # A few sums may be off by this many last digits of the largest value of a tensor.
 _OF_A_FEW_SUMS = {
     name: Tolerance(relative=8 * float(np.finfo(dtype).eps))
@@ -232,6 +234,6 @@ def _far_apart(names: Sequence[str], left: Run, right: Run, **how: Any) -> set[s
     return {
         item.name
         for before, after in zip(left.results, right.results, strict=False)
-        for item in compare_outputs(names, before, after, runtime="", by_tensor=True, **(how or {"widen": APART}))
+        for item in compare_outputs(names, before, after, runtime="", by_tensor=True, **(how or _OF_TWO_RUNTIMES))
         if item.verdict == "different"
     }
