@@ -26,7 +26,7 @@ from reducelower.verification.checking.cache import forget
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.runtimes import OnnxRuntime
 from reducelower.verification.running.source import CannotRunError, Source
-from reducelower.verification.whole.runs import Request, run_source
+from reducelower.verification.whole.runs import SourceRuns
 
 _MODELS = Path(__file__).parents[1] / "tests" / "data" / "models"
 _RUNTIME = "onnxruntime"
@@ -38,7 +38,7 @@ def running(before: ModelProto, after: ModelProto, inputs: dict[str, Any]) -> fl
     Raises:
         CannotRunError: onnxruntime does not load one of them, or runs it on no inputs.
     """
-    cases = run_source(Source(before), (_RUNTIME,), Request(inputs, 0), Clock(None), []).cases
+    cases = SourceRuns(Source(before), inputs).run((_RUNTIME,), Clock(None), []).cases
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4

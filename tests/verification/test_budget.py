@@ -18,7 +18,7 @@ from reducelower.verification.running.runtimes import OnnxRuntime
 from reducelower.verification.running.source import OutOfTimeError, Source
 from reducelower.verification.whole.comparison import Comparison, verdict_on
 from reducelower.verification.whole.explanations import explain
-from reducelower.verification.whole.runs import Request, SourceRuns
+from reducelower.verification.whole.runs import SourceRuns
 from tests.models import model
 
 from .clocks import Looked
@@ -38,8 +38,8 @@ def within(budget: float | None, after: ModelProto, runtime: str = "onnxruntime"
 
 
 def compared(before: Source, after: Source, runtime: str, clock: Clock, regions: Regions | None) -> Verification:
-    comparison = Comparison(before, after, runtime, Request({}, 0), (), None, clock, regions)
-    if comparison.run(SourceRuns(before)):
+    comparison = Comparison(SourceRuns(before, {}), after, runtime, (), None, clock, regions)
+    if comparison.run():
         explain(comparison)
         comparison.finish()
     return verdict_on([comparison], regions)

@@ -15,7 +15,7 @@ from reducelower.errors import UnreadableModelError
 from reducelower.verification import verify
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.source import CannotRunError, Source
-from reducelower.verification.whole.runs import Request, SourceRuns
+from reducelower.verification.whole.runs import SourceRuns
 from tests.models import model
 
 SUM = "g (float[N, M] x) => (float[N, 1] y) <int64[1] axes = {1}> { y = ReduceSum (x, axes) }"
@@ -175,10 +175,9 @@ def test_last_digits_of_an_output_are_not_looked_into() -> None:
 
 def test_what_is_watched_inside_is_of_the_run_that_is_made_anyway() -> None:
     source = model("g (float[3] x) => (float[3] y) { a = Neg (x)  s = SequenceConstruct (a)  y = Abs (a) }")
-    runs = SourceRuns(Source(source))
-    request = Request({"x": np.array([1, -2, 3], np.float32)}, 0)
-    seen = runs.seen(("onnxruntime",), request, Clock(None), ["a", "y"])
-    run = runs.run(("onnxruntime",), request, Clock(None), [])
+    runs = SourceRuns(Source(source), {"x": np.array([1, -2, 3], np.float32)})
+    seen = runs.seen(("onnxruntime",), Clock(None), ["a", "y"])
+    run = runs.run(("onnxruntime",), Clock(None), [])
     assert seen["a"] is run.inside["a"]
     assert (seen["a"] == [-1, 2, -3]).all()
     assert (seen["y"] == [1, 2, 3]).all()
@@ -187,10 +186,9 @@ def test_what_is_watched_inside_is_of_the_run_that_is_made_anyway() -> None:
 
 def test_where_nothing_inside_is_given_the_source_is_run_all_the_same() -> None:
     source = model("g (float[3] x) => (float[3] y) { a = Optional <type = float[3]> ()  y = Abs (x) }")
-    run = SourceRuns(Source(source))
-    request = Request({}, 0)
-    assert "x" in run.seen(("onnxruntime",), request, Clock(None), ["a"])
-    assert run.run(("onnxruntime",), request, Clock(None), []).runtime == "onnxruntime"
+    runs = SourceRuns(Source(source), {})
+    assert "x" in runs.seen(("onnxruntime",), Clock(None), ["a"])
+    assert runs.run(("onnxruntime",), Clock(None), []).runtime == "onnxruntime"
 
 
 def test_that_the_source_takes_no_inputs_is_found_once() -> None:
@@ -202,11 +200,10 @@ def test_that_the_source_takes_no_inputs_is_found_once() -> None:
             return super().__contains__(name)
 
     reshapes = "g (float[2, 3] x) => (float[4] y) <int64[1] four = {4}> { y = Reshape (x, four) }"
-    source, request = Source(model(reshapes)), Request(Given(), 0)
-    runs, asked = SourceRuns(source), []
+    runs, asked = SourceRuns(Source(model(reshapes)), Given()), []
     for _ in range(2):
         with pytest.raises(CannotRunError, match="no inputs were found that it accepts"):
-            runs.run(("onnxruntime",), request, Clock(None), [])
+            runs.run(("onnxruntime",), Clock(None), [])
         asked.append(Given.asked)
     assert asked[0] == asked[1] > 0
 
@@ -219,4 +216,4 @@ def test_a_reason_of_onnxruntime_begins_after_the_place_in_its_code() -> None:
         23,
     )
     with pytest.raises(CannotRunError, match=r"accepts: onnxruntime: inconsistent total_sequence_length"):
-        SourceRuns(Source(given)).run(("onnxruntime",), Request({}, 0), Clock(None), [])
+        SourceRuns(Source(given), {}).run(("onnxruntime",), Clock(None), [])

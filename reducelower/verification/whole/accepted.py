@@ -27,7 +27,7 @@ from reducelower.verification.running.runtimes import Session
 from reducelower.verification.running.sizes import shape_key
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError
 
-__all__ = ["Accepted", "Request"]
+__all__ = ["Accepted"]
 
 _ENOUGH = 2  # sets of inputs with different sizes, that give every output elements
 _OF_WEIGHTS = 12  # sizes
@@ -37,14 +37,6 @@ _INTEGERS = (0, 1), (1, 1), (100, 100)
 _MOST_WITHOUT = 3  # sizes that are zero one at a time
 
 
-@dataclass(frozen=True)
-class Request:
-    """The inputs and the seed that the caller chose."""
-
-    given: Mapping[str, Any]
-    seed: int
-
-
 @dataclass
 class Accepted:
     """Makes sets of inputs, runs the source on each, and keeps those that it accepts.
@@ -52,7 +44,7 @@ class Accepted:
     Attributes:
         session: the source, loaded.
         model: the source.
-        request: the inputs that the caller gives.
+        given, seed: the inputs that the caller gives, and the seed for the others.
         clock: the time left.
         notes: sentences for a reader, to be added to.
         cases, results: the sets of inputs, and the outputs for each.
@@ -62,7 +54,8 @@ class Accepted:
 
     session: Session
     model: ModelProto
-    request: Request
+    given: Mapping[str, Any]
+    seed: int
     clock: Clock
     notes: list[str]
     cases: list[dict[str, Any]] = field(default_factory=list)
@@ -78,12 +71,12 @@ class Accepted:
 
     def find(self, specs: Sequence[InputSpec]) -> None:
         """Keep accepted inputs; raise a CannotRunError if there are none. The first set has the caller's inputs."""
-        fixed = _sizes_of(specs, self.request.given)
-        specs = [spec for spec in specs if spec.name not in self.request.given]
+        fixed = _sizes_of(specs, self.given)
+        specs = [spec for spec in specs if spec.name not in self.given]
         constants = {tensor.name: tuple(tensor.dims) for tensor in self.model.graph.initializer}
         roles = roles_of(reversed(self.model.graph.node)) if specs else {}
         limits = Limits({spec.name for spec in specs}, roles=roles, constant_shapes=constants)
-        bases, empty = Bases(specs, limits, self.request.seed), Base(named(specs), {}, {})
+        bases, empty = Bases(specs, limits, self.seed), Base(named(specs), {}, {})
         free = sorted(set(names_in(empty.dims)) - fixed.keys())
         self._has_free, self._has_roles = bool(free), not roles.keys().isdisjoint(empty.dims)
         try:
@@ -129,7 +122,7 @@ class Accepted:
 
     def _takes(self, made: Mapping[str, Any]) -> bool:
         """Keep a set of inputs if the source accepts it, and return whether it does."""
-        feeds, shapes = {**self.request.given, **made}, tuple(map(shape_key, made.values()))
+        feeds, shapes = {**self.given, **made}, tuple(map(shape_key, made.values()))
         if shapes in self._unfit or not self._has_room():
             return False
         self.clock.check()
@@ -171,7 +164,7 @@ class Accepted:
         inputs, _ = input_specs(self.model)
         outputs = [InputSpec(value.name, 0, stated_type(value.type).sizes) for value in self.model.graph.output]
         yielded = _sizes_of(outputs, dict(zip([output.name for output in outputs], results, strict=False)))
-        fed, fixed = _sizes_of(inputs, feeds), _sizes_of(inputs, self.request.given)
+        fed, fixed = _sizes_of(inputs, feeds), _sizes_of(inputs, self.given)
         return {name: size for name, size in yielded.items() if fed.get(name, size) != size and name not in fixed}
 
     def _has_room(self) -> bool:
@@ -184,7 +177,7 @@ class Accepted:
 
     def _of_other_kinds(self, specs: Sequence[InputSpec]) -> None:
         """Add sets of other kinds of values, and other integers if an output has no finite number in any run."""
-        first, rng = self.cases[0], np.random.default_rng([self.request.seed, 101])
+        first, rng = self.cases[0], np.random.default_rng([self.seed, 101])
         fillings = {spec.name: Filling(spec, Limits()) for spec in specs if spec.element_type not in INTEGERS}
         for kind in _KINDS:
             chosen = {name: filling for name, filling in fillings.items() if kind in filling.kinds}

@@ -25,7 +25,7 @@ from reducelower.verification.running.conditions import CPU, conditions
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.runtimes import OnnxRuntime, try_load
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
-from reducelower.verification.whole.runs import Request, Run, SourceRuns, run_result
+from reducelower.verification.whole.runs import Run, SourceRuns, run_result
 
 __all__ = ["Comparison", "differ", "interface_mismatch", "runtimes_for", "sizes_mismatch", "verdict_on"]
 
@@ -37,9 +37,9 @@ class Comparison:
     """Two whole models in one runtime, how to compare them, and what came of it.
 
     Attributes:
-        before, after: the models; both are the same object to compare one model in two runtimes.
+        runs: of the source, with the inputs that the caller gives.
+        after: the other model; the source itself to compare one model in two runtimes.
         runtime: where `after` runs.
-        request: the inputs that the caller gives.
         expected: the outputs that the caller expects; empty if there are none.
         tolerances: by ONNX element type, replacing the defaults.
         clock: the time left.
@@ -51,10 +51,9 @@ class Comparison:
         unseen, notes, departs, first, kept: as in a `Verification`.
     """
 
-    before: Source
+    runs: SourceRuns
     after: Source
     runtime: str
-    request: Request
     expected: Sequence[Any]
     tolerances: Mapping[str, Tolerance] | None
     clock: Clock
@@ -69,6 +68,11 @@ class Comparison:
     departs: list[str] = field(default_factory=list)
     first: Departure | None = None
     kept: str = ""
+
+    @property
+    def before(self) -> Source:
+        """The source."""
+        return self.runs.source
 
     @property
     def has_run(self) -> bool:
@@ -138,12 +142,12 @@ class Comparison:
             for item in self.outputs
         ]
 
-    def run(self, left_runs: SourceRuns) -> bool:
+    def run(self) -> bool:
         """Run both models, in the reference evaluator what onnxruntime cannot run; note why if that does not work."""
         before, after = self.before, self.after
         left_names, right_names = runtimes_for(self.runtime, is_of_one=before is after)
         try:
-            left = self.left = left_runs.run(left_names, self.request, self.clock, self.notes)
+            left = self.left = self.runs.run(left_names, self.clock, self.notes)
         except CannotRunError as error:
             failed, advice = next(texts for kind, *texts in _SOURCE_FAILS if isinstance(error, kind))
             self.reasons.append(f"{failed}: {error.reason}")

@@ -152,7 +152,7 @@ def _at_borders(comparison: Comparison, alignment: Alignment) -> list[SiteVerifi
         pair = cut(claim)
         groups.setdefault(pair.key, []).append(pair)
     cases = comparison.differing_cases()
-    checker = Checker(comparison.request.seed, comparison.tolerances, clock)
+    checker = Checker(comparison.runs.seed, comparison.tolerances, clock)
 
     def settled(groups: Sequence[Sequence[Pair]]) -> list[SiteVerification]:
         inputs = {item.name for pairs in groups for pair in pairs for item in pair.inputs}

@@ -14,9 +14,9 @@ from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.runtimes import Session, runtime_named
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source, with_outputs
 from reducelower.verification.running.weights import value_of
-from reducelower.verification.whole.accepted import Accepted, Request
+from reducelower.verification.whole.accepted import Accepted
 
-__all__ = ["Request", "Run", "SourceRuns", "run_result", "run_source"]
+__all__ = ["Run", "SourceRuns", "run_result"]
 
 
 @dataclass
@@ -70,79 +70,76 @@ def constants(source: Source, names: Collection[str]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+@dataclass
 class SourceRuns:
-    """Runs of the source, each done once."""
+    """Runs of the source on inputs that it accepts, each done once.
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._runs: dict[tuple[Sequence[str], int], tuple[Run | CannotRunError, list[str]]] = {}
+    Attributes:
+        given: the inputs that the caller gives, by name; the others are made.
+        seed: for these.
+    """
 
-    def seen(self, names: Sequence[str], request: Request, clock: Clock, watched: Collection[str]) -> dict[str, Any]:
+    source: Source
+    given: Mapping[str, Any]
+    seed: int = 0
+    _runs: dict[Sequence[str], tuple[Run | CannotRunError, list[str]]] = field(default_factory=dict)
+
+    def seen(self, names: Sequence[str], clock: Clock, watched: Collection[str]) -> dict[str, Any]:
         """Values of the main graph by name, on the first inputs that the source accepts, as far as they are known."""
-        graph = self._source.proto.graph
+        graph = self.source.proto.graph
         outputs = {value.name for value in graph.output}
         inner = [name for node in graph.node for name in node.output if name in watched and name not in outputs]
-        found = constants(self._source, watched)
+        found = constants(self.source, watched)
         with suppress(CannotRunError):
-            run = self.run(names, request, clock, [], inner)
+            run = self.run(names, clock, [], inner)
             found |= run.known(0)
             found |= run.values(0, watched, clock)
         return found
 
-    def run(
-        self, names: Sequence[str], request: Request, clock: Clock, notes: list[str], watched: Sequence[str] = ()
-    ) -> Run:
-        """As `run_source`; with the inner values that are watched, if the first runtime gives them."""
-        key = names, id(request)
-        if key not in self._runs:
+    def run(self, names: Sequence[str], clock: Clock, notes: list[str], watched: Sequence[str] = ()) -> Run:
+        """The run in the first of the runtimes that takes the source; if that is the first one, with `watched` values.
+
+        Raises:
+            CannotRunError: no runtime takes it.
+        """
+        if names not in self._runs:
             said: list[str] = []
             found: Run | CannotRunError
             try:
-                found = run_source(self._source, names, request, clock, said, watched)
+                found = self._new(names, clock, said, watched)
             except OutOfTimeError:
                 raise  # there may be time later
             except CannotRunError as error:
                 found = copy(error)  # without its traceback
-            self._runs[key] = found, said
-        run, said = self._runs[key]
+            self._runs[names] = found, said
+        run, said = self._runs[names]
         if isinstance(run, CannotRunError):
             raise copy(run)
         notes += said
         return run
 
+    def _new(self, names: Sequence[str], clock: Clock, notes: list[str], watched: Sequence[str]) -> Run:
+        specs, skipped = input_specs(self.source.proto)
+        left_out = [reason for name, reason in skipped.items() if name not in self.given]
+        if left_out:
+            raise CannotRunError("; ".join(left_out))
+        check_making([spec for spec in specs if spec.name not in self.given])
 
-def run_source(
-    source: Source,
-    names: Sequence[str],
-    request: Request,
-    clock: Clock,
-    notes: list[str],
-    watched: Sequence[str] = (),
-) -> Run:
-    """Run the source in the first of the runtimes that takes it, on inputs that it accepts.
+        def taken(name: str, watched: Sequence[str] = ()) -> Run:
+            source = self.source
+            shown = (
+                replace(source, proto=with_outputs(source.proto, watched, after_outputs=True)) if watched else source
+            )
+            session = runtime_named(name).load(shown)
+            accepted = Accepted(session, source.proto, self.given, self.seed, clock, notes)
+            accepted.find(specs)
+            inside = dict(zip(watched, accepted.inside, strict=True))
+            return Run(source, name, session, accepted.cases, accepted.results, inside)
 
-    The same session gives the inner values that are `watched`, if the first runtime does.
-
-    Raises:
-        CannotRunError: no runtime takes it.
-    """
-    specs, skipped = input_specs(source.proto)
-    left_out = [reason for name, reason in skipped.items() if name not in request.given]
-    if left_out:
-        raise CannotRunError("; ".join(left_out))
-    check_making([spec for spec in specs if spec.name not in request.given])
-
-    def taken(name: str, watched: Sequence[str] = ()) -> Run:
-        shown = replace(source, proto=with_outputs(source.proto, watched, after_outputs=True)) if watched else source
-        accepted = Accepted(runtime_named(name).load(shown), source.proto, request, clock, notes)
-        accepted.find(specs)
-        inside = dict(zip(watched, accepted.inside, strict=True))
-        return Run(source, name, accepted.session, accepted.cases, accepted.results, inside)
-
-    if watched:
-        with suppress(CannotRunError):
-            return taken(names[0], watched)
-    return _first(names, taken, clock)
+        if watched:
+            with suppress(CannotRunError):
+                return taken(names[0], watched)
+        return _first(names, taken, clock)
 
 
 def run_result(source: Source, names: Sequence[str], before: Run, clock: Clock, notes: list[str]) -> Run:

@@ -46,7 +46,7 @@ from reducelower.verification.whole.comparison import (
 )
 from reducelower.verification.whole.explanations import explain
 from reducelower.verification.whole.kept import keep_region, note_first
-from reducelower.verification.whole.runs import Request, SourceRuns
+from reducelower.verification.whole.runs import SourceRuns
 
 __all__ = ["verify"]
 
@@ -156,19 +156,19 @@ def verify(
         mismatch = mismatch or sizes_mismatch(left, right)
     if mismatch:
         return Verification("different", ran=False, reason=mismatch, notes=tuple(notes))
-    runs, clock, folder = SourceRuns(source), Clock(budget), None if keep_failing is None else Path(keep_failing)
+    clock, folder = Clock(budget), None if keep_failing is None else Path(keep_failing)
     with under(provider=chosen, memory=memory, feeds_empty=not is_nonempty):
         fed = ({name: data.inputs[name] for name in data.inputs if name not in released} for data in data_sets)
-        requests = [Request(each, seed) for each in fed]
-        seen = partial(runs.seen, runtimes_for(runtimes[0], is_of_one=is_of_one)[0], requests[0], clock)
+        runs = [SourceRuns(source, each, seed) for each in fed]
+        seen = partial(runs[0].seen, runtimes_for(runtimes[0], is_of_one=is_of_one)[0], clock)
         kept = Cache() if cache is None else Cache(Path(cache))
         checker = Checker(seed, tolerances, clock.part(_FOR_REGIONS), seen, cache=kept)
         regions = verify_regions(left, right, plan, checker=checker)
         comparisons: list[Comparison] = []
-        for (data, request), name in product(zip(data_sets, requests, strict=True), runtimes):
-            shared = (request, data.outputs, tolerances, Clock(budget, clock.left), regions)
-            comparisons.append(comparison := Comparison(source, result, name, *shared))
-            if comparison.run(runs):
+        for (data, of_source), name in product(zip(data_sets, runs, strict=True), runtimes):
+            shared = (data.outputs, tolerances, Clock(budget, clock.left), regions)
+            comparisons.append(comparison := Comparison(of_source, result, name, *shared))
+            if comparison.run():
                 explain(comparison)
                 if comparison.differing and all(each.first is None for each in comparisons):
                     note_first(comparison, folder)
