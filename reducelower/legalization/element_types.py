@@ -7,7 +7,7 @@ Most operator boundaries only change element types that a given model does not u
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 
 from onnx import AttributeProto, NodeProto, defs
@@ -20,7 +20,7 @@ from reducelower.model.graph import HOLDING_GRAPHS, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, schema
 from reducelower.scope.body import AnyScope
 
-__all__ = ["dropped_types", "first_type_not_taken", "may_not_be_taken", "suspects"]
+__all__ = ["dropped_types", "first_type_not_taken", "may_not_be_taken", "occurring"]
 
 
 @cache
@@ -90,13 +90,7 @@ _CONTAINERS = ("seq(tensor({}))", "optional(tensor({}))", "optional(seq(tensor({
 """The types of the default domain that contain tensors."""
 
 
-def suspects(source: Document, opset: int, dropped: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """The operators whose nodes may have an element type that the target drops, of those that drop some."""
-    possible = _occurring(source, opset)
-    return frozenset(op_type for op_type, types in dropped.items() if possible is None or types & possible)
-
-
-def _occurring(source: Document, opset: int) -> frozenset[str] | None:
+def occurring(source: Document, opset: int) -> frozenset[str] | None:
     """The types that can occur in a model; None if any type can.
 
     The result may include types that do not occur, but it never misses one that does.

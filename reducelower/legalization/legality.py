@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from onnx import __version__
 
 from reducelower.adapters.crossings import Crossing, crossings
-from reducelower.legalization.element_types import dropped_types
+from reducelower.legalization.element_types import dropped_types, occurring
+from reducelower.model.document import Document
 from reducelower.model.schemas import (
     EXPERIMENTAL,
     deprecated_from_start,
@@ -19,13 +20,14 @@ from reducelower.model.schemas import (
     schema,
     versions,
 )
+from reducelower.model.written_for import may_be_of_another_opset
 from reducelower.options import Target
 from reducelower.rulebook.boundaries import Boundaries
 
 if TYPE_CHECKING:
     from reducelower.runtimes import Fact, Runtime
 
-__all__ = ["Treatment", "Treatments"]
+__all__ = ["OfModel", "Treatment", "Treatments"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Treatment:
         absent: whether the target's opset version lacks the operator.
         dropped: element types, as schemas spell them, that the operator takes here but not at the target.
         facts: facts about the operator on the runtime, at the target's opset version.
+        occurs: whether a node of the model may have one of the element types in `dropped`.
+        doubtful: whether a node of the model may be written for another opset version than the imported one.
     """
 
     crossings: tuple[Crossing, ...] = ()
@@ -49,11 +53,18 @@ class Treatment:
     absent: bool = False
     dropped: frozenset[str] = frozenset()
     facts: tuple[Fact, ...] = ()
+    occurs: bool = False
+    doubtful: bool = False
 
     @cached_property
     def is_nothing(self) -> bool:
         """Whether every node can stay, apart from its element types."""
         return not (self.crossings or self.expand or self.refusal or self.absent or self.facts)
+
+    @property
+    def lets_all_stay(self) -> bool:
+        """Whether every node of the model can stay as it is."""
+        return self.is_nothing and not (self.occurs or self.doubtful)
 
 
 class Treatments(dict[str, Treatment]):
@@ -88,6 +99,34 @@ class Treatments(dict[str, Treatment]):
         if op_type in self.target.without:
             return Treatment(expand=True)
         return _between(op_type, self.opset, self.target.opset, self.boundaries)
+
+
+class OfModel(Treatments):
+    """Those of the nodes of a model, which also depend on what else is in the model.
+
+    Most version boundaries only change element types that a given model does not use, and most nodes are written for
+    the opset version that their model imports.
+    """
+
+    def __init__(
+        self, model: Document, opset: int, target: Target, boundaries: Boundaries | None, *, repairs: bool
+    ) -> None:
+        """As for `Treatments`; if it `repairs`, every node is in doubt."""
+        super().__init__(opset, target, boundaries)
+        self._model = model
+        self._repairs = repairs
+
+    def __missing__(self, op_type: str) -> Treatment:
+        treatment = super().__missing__(op_type)
+        occurs = bool(treatment.dropped) and (self._types is None or not self._types.isdisjoint(treatment.dropped))
+        doubtful = self._repairs or may_be_of_another_opset(op_type, self.opset, self._model.columns.attributes)
+        if occurs or doubtful:
+            treatment = self[op_type] = replace(treatment, occurs=occurs, doubtful=doubtful)
+        return treatment
+
+    @cached_property
+    def _types(self) -> frozenset[str] | None:
+        return occurring(self._model, self.opset)
 
 
 @lru_cache(maxsize=8192)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onnx import GraphProto, NodeProto
 
@@ -21,9 +21,11 @@ from reducelower.adapters.crossings import moved
 from reducelower.adapters.rules import AnyRule, first
 from reducelower.errors import RefusedError, RuleError, UnknownValueError
 from reducelower.legalization.element_types import first_type_not_taken, may_not_be_taken
-from reducelower.legalization.legality import Treatments
+from reducelower.legalization.legality import OfModel, Treatment, Treatments
+from reducelower.model.document import Document
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, first_version, schema, versions
+from reducelower.model.written_for import written_for
 from reducelower.options import Target
 from reducelower.plan import joined
 from reducelower.rulebook import Rule
@@ -50,18 +52,29 @@ class NodeRewriter:
     there is a copy of the rewriter with other values in them. It shares everything else.
     """
 
-    def __init__(self, target: Target, rules: Rules, *, repairs: bool = False) -> None:
-        """Prepare a run. If it `repairs`, it moves nodes written for another opset version than the target's only."""
+    def __init__(self, target: Target, rules: Rules, source: Document, opset: int, *, repairs: bool = False) -> None:
+        """Prepare a run for a model of an opset version.
+
+        If it `repairs`, it only moves nodes that are written for another opset version to that of the import.
+        """
         assert target.opset is not None
         self.target = target
         self.repairs = repairs
         self.goal: int = target.opset
         self.rules = rules
-        self.tables: dict[int, Treatments] = {}
+        self.tables: dict[int, Treatments] = {opset: OfModel(source, opset, target, self._own, repairs=repairs)}
         self._trial: Trial | None = None
         """Where the search is that tries a form with these nodes; None for nodes of the model."""
         self._nested: tuple[str, ...] = ()
         """The operators that are replaced by these nodes, from the outside in."""
+        self._mistyped = False
+        """Whether the nodes are written for an opset version that may lack the element type of the data."""
+
+    def _within(self, **fields: Any) -> NodeRewriter:
+        """A rewriter for nodes that are part of something else."""
+        inner = copy(self)
+        inner.__dict__.update(fields)
+        return inner
 
     @property
     def _own(self) -> Boundaries | None:
@@ -74,15 +87,43 @@ class NodeRewriter:
             self.tables[opset] = Treatments(opset, self.target, self._own)
         return self.tables[opset]
 
-    def settle(self, node: NodeProto, scope: AnyScope, *, mistyped: bool = False) -> tuple[list[NodeProto] | None, str]:
-        """Legalize one node; return its replacement, or None, and the label of what replaced or edited it.
+    def legalize(self, node: NodeProto, scope: AnyScope) -> tuple[list[NodeProto] | None, str]:
+        """Legalize one node; return what replaces it, or None if it stays, perhaps edited, and a label for reports.
 
-        `mistyped`: it belongs to a replacement written for an opset version that may lack the element type of the data.
+        Raises:
+            RefusedError: it cannot be legalized.
         """
+        if node.domain in self.target.without_domains:
+            return self._by_rule_of_domain(node, scope)
+        if node.domain not in DEFAULT_DOMAINS:
+            return None, ""
+        if not scope.is_made and self.table(scope.opset)[node.op_type].doubtful:
+            scope.opset = self._opset_of_form(node, scope.opset)
+        if self.repairs and scope.opset == self.goal:
+            return None, ""
+        treatment = self.table(scope.opset)[node.op_type]
+        replaced, label = self._treated(node, scope, treatment)
+        may_lack_type = self._mistyped or bool(treatment.dropped) if scope.is_made else treatment.occurs
+        if replaced is None and may_lack_type and any(node.output):
+            replaced = self._fit(node, scope, strict=bool(treatment.dropped))
+            label = label if replaced is None else joined(label, "element type")
+        return replaced, label
+
+    def _opset_of_form(self, node: NodeProto, opset: int) -> int:
+        """The opset version that a node of the model is written for."""
+        written = written_for(node, opset)
+        if written is not None and not self.repairs:
+            reason = f"it is written for opset {written}, and the model imports opset {opset}"
+            raise RefusedError(reason, "repair moves it: --repair, or reducelower.repair")
+        return written or opset
+
+    def _treated(self, node: NodeProto, scope: AnyScope, treatment: Treatment) -> tuple[list[NodeProto] | None, str]:
+        """Legalize one node of the default domain, apart from its element types."""
         opset = scope.opset
-        treatment = self.table(opset)[node.op_type]
         if treatment.is_nothing:
             return None, ""
+        if node.domain:
+            node.domain = ""  # both spellings of the default domain become one
         if treatment.refusal:
             if scope.is_made and scope.node_scope.applied and schema(node.op_type, opset) is None:
                 reason = f"what it writes is for opset {opset}, which does not have {node.op_type}"
@@ -90,7 +131,7 @@ class NodeRewriter:
             raise RefusedError(treatment.refusal, treatment.hint)
         refuse_disallowed(node)
         if treatment.expand:
-            return self.expand(node, opset, scope, self._rule(node, scope))
+            return self._expand(node, opset, scope, self._rule(node, scope))
         if treatment.absent:
             return self._by_other_operators(node, first_version(node.op_type, opset) or opset, scope)
         inputs = list(node.input)
@@ -99,12 +140,13 @@ class NodeRewriter:
         except NeedsBodyError as lost:
             if node.op_type not in REDUCTIONS:
                 return self._by_other_operators(node, lost.opset, scope)
-            nodes, label = self.expand(node, lost.opset, scope, self.rules.find_simpler(node, scope))
+            nodes, label = self._expand(node, lost.opset, scope, self.rules.find_simpler(node, scope))
             return nodes, f"{label}, for axes known at run time"
         if written is not None:
             dropped = treatment.dropped
-            mistyped = mistyped or any(scope.type_string(name) in dropped for name in inputs if dropped and name)
-            return self.settle_all(written.nodes, written.opset, scope, mistyped=mistyped), label
+            is_mistyped = any(scope.type_string(name) in dropped for name in inputs if dropped and name)
+            inner = self._within(_mistyped=True) if is_mistyped else self
+            return inner.legalize_all(written.nodes, written.opset, scope), label
         if treatment.facts:
             from reducelower.legalization.form_search import Search
 
@@ -117,15 +159,14 @@ class NodeRewriter:
 
     def _apply(self, remedy: Remedy, node: NodeProto, scope: AnyScope, trial: Trial) -> list[NodeProto] | None:
         """The nodes of a form that a search tries; None if it does not apply."""
-        inner = copy(self)
-        inner._trial = trial
+        inner = self._within(_trial=trial)
         if isinstance(remedy.by, Rule):
-            return inner.expand(node, self.goal, scope, remedy.by)[0]
+            return inner._expand(node, self.goal, scope, remedy.by)[0]
         written = remedy.by(Writer(node, scope))
-        return None if written is None else inner.settle_all(*written, scope)
+        return None if written is None else inner.legalize_all(*written, scope)
 
-    def settle_other(self, node: NodeProto, scope: AnyScope) -> tuple[list[NodeProto] | None, str]:
-        """As `settle`, for a node of another domain that is not wanted."""
+    def _by_rule_of_domain(self, node: NodeProto, scope: AnyScope) -> tuple[list[NodeProto], str]:
+        """Replace a node of a domain of which nothing may remain."""
         rules = self._own.of_domains.get(node.domain) if self._own is not None else None
         written = None if rules is None else first(rules.rules(node.op_type), node, scope, 1)
         if written is None:
@@ -133,20 +174,14 @@ class NodeRewriter:
                 f"the target has nothing of {node.domain}, and no rule says what this {node.op_type} becomes",
                 f"write a rule for 'absent' into the folder versions/{node.domain} of your rules",
             )
-        return self.settle_all(written.nodes, written.opset, scope), written.label
+        return self.legalize_all(written.nodes, written.opset, scope), written.label
 
-    def is_unwanted(self, node: NodeProto) -> bool:
-        """Whether a node is of a domain of which nothing may remain."""
-        return node.domain in self.target.without_domains
-
-    def settle_all(
+    def legalize_all(
         self,
         nodes: list[NodeProto],
         opset: int,
         around: AnyScope,
         inside: tuple[NodeProto, GraphProto] | None = None,
-        *,
-        mistyped: bool = False,
     ) -> list[NodeProto]:
         """Legalize replacement nodes, from the opset version for which they were written.
 
@@ -155,39 +190,29 @@ class NodeRewriter:
         if not nodes:
             return nodes
         scope = BodyScope(around, nodes, opset, inside)
-        settled: list[NodeProto] = []
+        legal: list[NodeProto] = []
         for node in nodes:
-            if node.domain not in DEFAULT_DOMAINS:
-                settled.append(node)
-                continue
             op_type = node.op_type
             try:
-                settled += self._settle_written(node, scope, mistyped=mistyped)
+                if op_type in HOLDING_GRAPHS and node.domain in DEFAULT_DOMAINS:
+                    self._legalize_subgraphs(node, scope)
+                replaced, _ = self.legalize(node, scope)
             except UnknownValueError:
                 raise
             except RefusedError as refused:
                 refused.operator = refused.operator or op_type
                 raise
-        return settled
+            legal += [node] if replaced is None else replaced
+        return legal
 
-    def _settle_written(self, node: NodeProto, scope: BodyScope, *, mistyped: bool) -> list[NodeProto]:
-        """Legalize one replacement node."""
-        if node.op_type in HOLDING_GRAPHS:
-            self._settle_subgraphs(node, scope, mistyped=mistyped)
-        outcome, _ = self.settle(node, scope, mistyped=mistyped)
-        if outcome is not None:
-            return outcome
-        is_dropped = bool(self.table(scope.opset)[node.op_type].dropped)
-        return (self.fit(node, scope, strict=is_dropped) if mistyped or is_dropped else None) or [node]
-
-    def _settle_subgraphs(self, node: NodeProto, scope: BodyScope, *, mistyped: bool) -> None:
+    def _legalize_subgraphs(self, node: NodeProto, scope: BodyScope) -> None:
         for _, _, graph in subgraphs(node):
             nodes = [NodeProto.FromString(inner.SerializeToString()) for inner in graph.node]
-            settled = self.settle_all(nodes, scope.opset, scope, (node, graph), mistyped=mistyped)
+            legal = self.legalize_all(nodes, scope.opset, scope, (node, graph))
             del graph.node[:]
-            graph.node.extend(settled)
+            graph.node.extend(legal)
 
-    def expand(self, node: NodeProto, opset: int, scope: AnyScope, rule: Rule) -> tuple[list[NodeProto], str]:
+    def _expand(self, node: NodeProto, opset: int, scope: AnyScope, rule: Rule) -> tuple[list[NodeProto], str]:
         """Replace a node by the body of a rule, after moving it to the rule's opset version."""
         nodes, _ = self._replaced(node, opset, scope, (rule,))
         return nodes, rule.name
@@ -198,12 +223,12 @@ class NodeRewriter:
 
             refuse_other_operators(self.target.runtime, node, scope)
         # The replacement is written for an opset version that may lack types that the operator takes at its own.
-        mistyped = may_not_be_taken(node, scope)
-        nodes, label = self._replaced(node, opset, scope, expressions(node.op_type, self._own), mistyped=mistyped)
+        inner = self._within(_mistyped=True) if may_not_be_taken(node, scope) else self
+        nodes, label = inner._replaced(node, opset, scope, expressions(node.op_type, self._own))
         return nodes, label or f"{node.op_type} by other operators"
 
     def _replaced(
-        self, node: NodeProto, opset: int, scope: AnyScope, rules: Sequence[AnyRule], *, mistyped: bool = False
+        self, node: NodeProto, opset: int, scope: AnyScope, rules: Sequence[AnyRule]
     ) -> tuple[list[NodeProto], str]:
         """Replace a node, written for an opset version, by what the first rule that is for it writes.
 
@@ -216,10 +241,9 @@ class NodeRewriter:
                 raise RuleError(f"it leads back to {node.op_type}, which may not remain", *scope.node_scope.applied[-1])
             circle = list(dict.fromkeys(self._nested))
             raise RefusedError(f"opset {self.goal} has neither {' nor '.join(circle)}", operator=circle[0])
-        inner = copy(self)
-        inner._nested = (*self._nested, node.op_type)
+        inner = self._within(_nested=(*self._nested, node.op_type))
         written = replacement(node, opset, scope, rules, self._own)
-        return inner.settle_all(written.nodes, written.opset, scope, mistyped=mistyped), written.label
+        return inner.legalize_all(written.nodes, written.opset, scope), written.label
 
     def _rule(self, node: NodeProto, scope: AnyScope) -> Rule:
         try:
@@ -230,7 +254,7 @@ class NodeRewriter:
                 refused.hint += f", or 'convert --opset {first_opset - 1}', which writes it by other operators"
             raise
 
-    def fit(self, node: NodeProto, scope: AnyScope, *, strict: bool = True) -> list[NodeProto] | None:
+    def _fit(self, node: NodeProto, scope: AnyScope, *, strict: bool) -> list[NodeProto] | None:
         """Replace a node if the target's version does not take its element type; return None if it does.
 
         An unknown type is refused if `strict`, else accepted.
@@ -238,5 +262,4 @@ class NodeRewriter:
         goal = schema(node.op_type, self.goal)
         if goal is None or first_type_not_taken(node, scope, goal, strict=strict) is None:
             return None
-        rules = retypings(node.op_type, self._own)
-        return self._replaced(node, self.goal, scope, rules, mistyped=True)[0]
+        return self._within(_mistyped=True)._replaced(node, self.goal, scope, retypings(node.op_type, self._own))[0]

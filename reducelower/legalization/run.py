@@ -11,7 +11,6 @@ from onnx import ModelProto
 from reducelower.errors import Place, Refusal, RuleError
 from reducelower.legalization.checking import new_objection
 from reducelower.legalization.edits import applied, notes_on_zeros, splice
-from reducelower.legalization.element_types import suspects
 from reducelower.legalization.graph_pass import GraphPass
 from reducelower.legalization.memo import Memo, memory_for
 from reducelower.legalization.node_rewriter import NodeRewriter
@@ -62,14 +61,13 @@ def run(
     plan = Plan(opset, goal, ir_version=(old_ir, old_ir))
     if problem := problem or _refuse_beforehand(model, source, opset, goal, settings):
         return replace(plan, refusals=(problem,))
-    rewriter = NodeRewriter(goal, Rules(settings.rules, goal.without_types), repairs=repairs)
+    rewriter = NodeRewriter(goal, Rules(settings.rules, goal.without_types), source, opset, repairs=repairs)
     with memory_for(None if repairs else _kind_of_run(goal, settings)) as memory:
         ground = ground_of(source, goal.opset, settings, memory.values, assumes_nonempty=goal.assume_nonempty)
         table = rewriter.table(opset)
-        dropped = {op_type: types for op_type in source.columns.operators if (types := table[op_type].dropped)}
-        mistyped = suspects(source, opset, dropped) if dropped else frozenset()
-        memo = Memo(memory, mistyped, remembers=settings.memo)
-        graph_pass = GraphPass(model, source, ground, rewriter, memo, mistyped, checks=settings.validate)
+        may_lack_type = frozenset(op_type for op_type in source.columns.operators if table[op_type].occurs)
+        memo = Memo(memory, may_lack_type, remembers=settings.memo)
+        graph_pass = GraphPass(model, source, ground, rewriter, memo, checks=settings.validate)
         try:
             graph_pass.run(opset)
             unmended = graph_pass.unmended

@@ -68,7 +68,7 @@ def _reductions(spelling: str, count: int = 12) -> ModelProto:
 
 @pytest.mark.parametrize("spelling", ["own", "shared", "value", "value_ints"])
 def test_constants_answer_by_value_however_they_are_spelled(spelling: str) -> None:
-    with calls_of(NodeRewriter.settle) as calls:
+    with calls_of(NodeRewriter.legalize) as calls:
         older = reducelower.convert_version(_reductions(spelling), 13)
     assert [call["node"].op_type for _, call in calls].count("ReduceMax") == 1
     reductions = [node for node in older.graph.node if node.op_type == "ReduceMax"]

@@ -25,7 +25,7 @@ _RENAMED = _TEXT.replace("first", "data").replace("Neg (data)", "Abs (data)")
 
 def worked_out(work: Callable[[], object]) -> set[str]:
     """The operators of the nodes that were worked out."""
-    with calls_of(NodeRewriter.settle) as calls:
+    with calls_of(NodeRewriter.legalize) as calls:
         work()
     return {call["node"].op_type for _, call in calls}
 
@@ -95,6 +95,6 @@ def test_what_is_in_doubt_is_looked_into_in_every_model() -> None:
     text = "(float[N,M] x, int64[2] s) => (float[A,B] y) { z = custom.Op (x)  y = Reshape <allowzero = 1> (z, s) }"
     given = model(text, 18, imports='"custom": 1')
     for is_first in (True, False):
-        with calls_of(NodeRewriter.settle, run.new_objection) as calls:
+        with calls_of(NodeRewriter.legalize, run.new_objection) as calls:
             reducelower.convert_version(given, 13)
-        assert {name for name, _ in calls} == ({"settle", "new_objection"} if is_first else {"new_objection"})
+        assert {name for name, _ in calls} == ({"legalize", "new_objection"} if is_first else {"new_objection"})

@@ -29,8 +29,7 @@ from reducelower.scope.node import NodeScope, Question
 from reducelower.scope.values import Values
 
 __all__ = [
-    "NOTHING", "Branch", "Memo", "Memory", "Outcome", "ReadNode", "forget", "memory_for", "put_in_own_names",
-    "read_node",
+    "Branch", "Memo", "Memory", "Outcome", "ReadNode", "forget", "memory_for", "read_node",
 ]  # fmt: skip
 
 
@@ -152,19 +151,20 @@ class Memo:
             elif outcome is not NOTHING:
                 self.put(outcome, edit, index, read)
 
-    def learn(self, graph: GraphScope, read: ReadNode, scope: NodeScope | None, outcome: Outcome) -> None:
+    def learn(self, graph: GraphScope, read: ReadNode, scope: NodeScope, outcome: Outcome) -> None:
         """Add the result of a node."""
-        if not self._remembers or not (scope is None or scope.is_repeatable):
-            return
-        trail = {} if scope is None else scope.trail
-        if _learn(self._known(graph), read.key, trail, outcome):
+        if self._remembers and scope.is_repeatable and _learn(self._known(graph), read.key, scope.trail, outcome):
             self._memory.outcomes += 1
 
     def put(self, outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:
         """Apply an outcome to a node."""
         if outcome.refusal is not None:
             put_refusal(outcome, edit, index, read)
-        elif outcome is not NOTHING:
+        elif outcome is NOTHING:
+            return
+        elif not outcome.operands:
+            put_in_own_names(outcome, edit, index)
+        else:
             writing = self._writings.get((edit, outcome))
             if writing is None:
                 writing = self._writings[edit, outcome] = Writing(outcome, edit, read, self.doubts)
