@@ -7,16 +7,16 @@ operator's attributes.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import count
-from typing import Any, ClassVar, TypeAlias
+from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, helper, numpy_helper
 
-from reducelower.model.numbers import Array, value_key
+from reducelower.model.numbers import Array
 from reducelower.rulebook.bindings import claim_of
 from reducelower.rulebook.book import load_forms
 from reducelower.rulebook.reading import Helpers, Source
@@ -54,20 +54,11 @@ COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min"})
 AXES_ARE_INPUT = 18
 """Opset version from which on every Reduce operator has its axes as an input."""
 
-_OUTLINES: dict[Hashable, int] = {}
-_NUMBERS = count(1)
-
-
-def _outline(*content: Hashable) -> int:
-    """The number of an outline: what an expression is, apart from attributes and from which variables are the same."""
-    return _OUTLINES.setdefault(content, next(_NUMBERS))
-
 
 @dataclass(frozen=True, eq=False)
 class Variable:
     """An input of the form: any value, the same wherever the form uses it."""
 
-    outline: ClassVar[int] = 0
     name: str
 
 
@@ -76,11 +67,6 @@ class Literal:
     """A constant near this value, of any type and however it is defined."""
 
     value: float
-
-    @cached_property
-    def outline(self) -> int:
-        """The number of its outline."""
-        return _outline(self.value)
 
     def dimensions(self, constant: Array) -> int:
         """The rank of a constant if it is of one element near this number, else -1."""
@@ -93,11 +79,6 @@ class Exact:
     """A constant with exactly this value and type; one of a single element may have dimensions."""
 
     value: Array
-
-    @cached_property
-    def outline(self) -> int:
-        """The number of its outline."""
-        return _outline(value_key(self.value))
 
     def dimensions(self, constant: Array) -> int:
         """By how much the rank of a constant of this value exceeds the expected one; -1 if it is of another."""
@@ -125,33 +106,12 @@ class Application:
         last = self.operands[-1] if self.operands else None
         return isinstance(last, Variable) and last.name == AXES
 
-    @cached_property
-    def outlined(self) -> tuple[int, ...]:
-        """The outlines of its operands, without the axes."""
-        return tuple(operand.outline for operand in self.operands[: -1 if self.takes_axes else None])
-
-    @cached_property
-    def outline(self) -> int:
-        """The number of its outline."""
-        return _outline(self.op_type, self.outlined, self.takes_axes)
-
 
 @dataclass(frozen=True, eq=False)
 class AnyOf:
     """One of several expressions; the first that matches."""
 
     alternatives: tuple[Expression, ...]
-
-    @cached_property
-    def outlined(self) -> frozenset[int]:
-        """The outlines of its alternatives, and of theirs."""
-        inner = (each.outlined if isinstance(each, AnyOf) else {each.outline} for each in self.alternatives)
-        return frozenset().union(*inner)
-
-    @cached_property
-    def outline(self) -> int:
-        """The number of its outline; 0 if it may be anything."""
-        return _outline(self.outlined) if Variable.outline not in self.outlined else Variable.outline
 
 
 Expression: TypeAlias = Variable | Literal | Exact | Application | AnyOf
@@ -180,20 +140,7 @@ class Form:
     @cached_property
     def ends(self) -> frozenset[str]:
         """The operators whose node may compute the result."""
-        ways = self.result.outlined if isinstance(self.result, AnyOf) else {self.result.outline}
-        parts = (part for outline, part in self.parts.items() if outline in ways)
-        return frozenset(part.op_type for part in parts if isinstance(part, Application))
-
-    @cached_property
-    def parts(self) -> Mapping[int, Expression]:
-        """By outline, an expression of the form that has it, without those that may be anything."""
-        parts: dict[int, Expression] = {}
-        rest = [self.result]
-        while rest:
-            part = rest.pop()
-            parts[part.outline] = part
-            rest += _inside(part)
-        return {outline: part for outline, part in parts.items() if outline != Variable.outline}
+        return frozenset(_ends(self.result))
 
     @property
     def is_reported(self) -> bool:
@@ -264,11 +211,11 @@ def _call(source: Source, operands: Sequence[Expression], helpers: Helpers) -> E
     return values[function.output[0]]
 
 
-def _inside(expression: Expression) -> Sequence[Expression]:
-    """The expressions that this one is made of."""
+def _ends(expression: Expression) -> Iterator[str]:
     if isinstance(expression, Application):
-        return expression.operands
-    return expression.alternatives if isinstance(expression, AnyOf) else ()
+        yield expression.op_type
+    elif isinstance(expression, AnyOf):
+        yield from chain.from_iterable(map(_ends, expression.alternatives))
 
 
 def is_near(number: float, goal: float, kind: np.dtype[np.generic]) -> bool:

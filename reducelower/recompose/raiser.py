@@ -176,7 +176,7 @@ class Raiser:
         composites = [form for form in by_hand if form.is_reported]
         reductions = [*expanded_forms(self._ops, self._books, scope.opset, manners, present)]
         reductions += [form for form in by_hand if not form.is_reported]
-        search = Search(surroundings, (*composites, *reductions))
+        search = Search(surroundings)
         for forms in (composites, reductions):
             operators, left = compose(scope, surroundings, forms, search, removed)
             self.left += left

@@ -12,6 +12,7 @@ from reducelower.recompose.expressions import (
     AXES,
     COMMUTATIVE,
     NOOP,
+    PASSING_ON,
     AnyOf,
     Application,
     Exact,
@@ -20,7 +21,6 @@ from reducelower.recompose.expressions import (
     Literal,
     Variable,
 )
-from reducelower.recompose.outlines import Outlines
 from reducelower.recompose.surroundings import Made, Surroundings
 
 __all__ = ["Axes", "Match", "Search"]
@@ -80,19 +80,25 @@ class Match(NamedTuple):
 
 
 class Search:
-    """The search for some forms in one graph."""
+    """The search for forms in one graph."""
 
-    def __init__(self, graph: Surroundings, forms: Iterable[Form]) -> None:
+    def __init__(self, graph: Surroundings) -> None:
         self._graph = graph
-        self._outlines = Outlines(graph, forms)
 
     def matches(self, form: Form, output: str) -> Iterator[Match]:
         """The matches of a form that compute this value."""
         return self._value(form.result, output, Match(frozenset(), {}, {}, {}, {}))
 
     def may_match(self, pattern: Expression, value: str) -> bool:
-        """Whether the operators and constants are those of the pattern."""
-        return pattern.outline in self._outlines.of(value)
+        """Whether a value is computed by the operator of a pattern, or is a constant as the pattern is."""
+        if isinstance(pattern, Variable):
+            return True
+        if isinstance(pattern, Literal | Exact):
+            return bool(self._graph.constant_number(value))
+        if isinstance(pattern, AnyOf):
+            return any(self.may_match(way, value) for way in pattern.alternatives)
+        made = self._graph.made(value)
+        return made is not None and (made.op_type == pattern.op_type or made.op_type in PASSING_ON)
 
     def _value(self, pattern: Expression, value: str, state: Match) -> Iterator[Match]:
         if isinstance(pattern, Variable):
@@ -145,7 +151,8 @@ class Search:
             expected, operands = expected[:-1], operands[:1]
         if extended is not None and len(operands) == len(expected):
             for order in _orders(made.op_type, operands):
-                yield from self._operands(expected, order, extended)
+                if all(map(self.may_match, expected, order)):
+                    yield from self._operands(expected, order, extended)
 
     def _operands(self, pattern: Sequence[Expression], values: Sequence[str], state: Match) -> Iterator[Match]:
         if not pattern:
