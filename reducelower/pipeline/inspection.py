@@ -13,7 +13,8 @@ from onnx import ModelProto, ValueInfoProto
 from reducelower.api import planned
 from reducelower.errors import ConversionError
 from reducelower.files import LoadedModel, read_model
-from reducelower.legalization.refusals import explain_failures, fits
+from reducelower.legalization.engine import explain_failures
+from reducelower.legalization.hints import fits
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, graphs
 from reducelower.model.schemas import element_type_name, latest_opset, opset_of

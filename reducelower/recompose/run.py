@@ -15,7 +15,7 @@ from reducelower.arguments import check_options
 from reducelower.errors import ConversionError
 from reducelower.given import of_any_model
 from reducelower.legalization.composed import composed
-from reducelower.legalization.refusals import explain_failures
+from reducelower.legalization.engine import explain_failures
 from reducelower.legalization.run import ground_of, refuse_declarations
 from reducelower.model.document import Document
 from reducelower.model.functions import inline

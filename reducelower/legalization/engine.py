@@ -1,4 +1,4 @@
-"""Legalize a model or raise every reason why it cannot be; all public functions end up here.
+"""The engine's entry: legalize a model, or raise every reason why it cannot be; all public functions end up here.
 
 For a runtime, the result is legalized again until nothing changes: a fact about a runtime may apply to a node only
 after the nodes around it were rewritten, because only then its rank or its constant is known. Nearly always the second
@@ -7,23 +7,24 @@ pass changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
-from reducelower.errors import ConversionError, Refusal, RuleError, UnreadableModelError
+from reducelower.errors import ConversionError, Refusal, UnreadableModelError
 from reducelower.files.inline import WORTH_LIFTING, InlineWeights, lift, splice
 from reducelower.legalization.composed import Origins, composed
+from reducelower.legalization.hints import fits, name_oldest_fitting
 from reducelower.legalization.whole.attempts import attempt
 from reducelower.model.document import Document
 from reducelower.model.validate import find_defect
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 
-__all__ = ["explain_failures", "fits", "legal", "name_oldest_fitting", "oldest_fitting"]
+__all__ = ["explain_failures", "legal"]
 
 _MOST_PASSES = 3
 
@@ -36,32 +37,27 @@ def legal(source: Document, target: Target, settings: Settings, *, report: bool)
         UnreadableModelError: the bytes are not a model.
         ValueError: the target is invalid.
     """
-    light = _without_weights(source, target, settings, report=report)
-    return light or _legal(source, target, settings, report=report)
-
-
-def _without_weights(
-    source: Document, target: Target, settings: Settings, *, report: bool
-) -> tuple[Document, Plan] | None:
-    """The same, made without parsing and writing the large weights of bytes; None if there are none, or if it fails."""
     data = source.bytes_at_hand
-    weights = InlineWeights(data) if data is not None and len(data) >= WORTH_LIFTING else None
-    light = None if weights is None else lift(weights)
-    if weights is None or light is None:
-        return None
-    try:
-        made, plan = _legal(Document(data=light), target, settings, report=report)
-    except ConversionError:  # a change of the whole model may need the weights
-        return None
-    return Document(data=weights.joined(splice(made.data, weights))), plan
-
-
-def _legal(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
+    if data is not None and len(data) >= WORTH_LIFTING and (light := _without_weights(data, target, settings, report)):
+        return light
     legalized = attempt if target.runtime is None else _until_settled
     *_, made, plan = legalized(source, target, settings, report=report)
     if plan.refusals:
         raise ConversionError(name_oldest_fitting(plan, fits(source, target, settings)).refusals)
     return made, plan
+
+
+def _without_weights(data: bytes, target: Target, settings: Settings, report: bool) -> tuple[Document, Plan] | None:
+    """The same, made without parsing and writing the large weights of bytes; None if there are none, or if it fails."""
+    weights = InlineWeights(data)
+    light = lift(weights)
+    if light is None:
+        return None
+    try:
+        made, plan = legal(Document(data=light), target, settings, report=report)
+    except ConversionError:  # a change of the whole model may need the weights
+        return None
+    return Document(data=weights.joined(splice(made.data, weights))), plan
 
 
 def _until_settled(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
@@ -120,45 +116,3 @@ def _readable(source: Document) -> ModelProto:
         raise UnreadableModelError(
             "these bytes are not an ONNX model, or are damaged; export the model again"
         ) from None
-
-
-def fits(source: Document, target: Target, settings: Settings) -> Callable[[int], bool]:
-    """A function that says whether the model can be legalized at another opset version, for the same target."""
-    bare = source.bare
-
-    def fits_at(opset: int) -> bool:
-        try:
-            return not attempt(bare, replace(target, opset=opset), settings, report=False).plan.refusals
-        except RuleError:  # in a rule that the requested conversion did not need
-            return False
-
-    return fits_at
-
-
-def oldest_fitting(source: int, goal: int, fits: Callable[[int], bool]) -> int | None:
-    """The oldest opset version above a refused goal at which the model can be legalized; None if there is none.
-
-    This is not monotone: an operator may be missing in a version in between. So every version up to the source's is
-    tried.
-    """
-    return next((opset for opset in range(goal + 1, source + 1) if fits(opset)), None)
-
-
-def name_oldest_fitting(plan: Plan, fits: Callable[[int], bool]) -> Plan:
-    """If the plan refuses a downgrade, the plan with the oldest fitting opset version in every hint."""
-    goal = plan.target.opset
-    nodes_refused = any(refusal.operator for refusal in plan.refusals)
-    if goal is None or goal >= plan.source_opset or not nodes_refused:
-        return plan
-    oldest = oldest_fitting(plan.source_opset, goal, fits)
-    if oldest is None:
-        return plan
-    own = ", its own," if oldest == plan.source_opset else ""
-    sentence = f"opset {oldest}{own} is the oldest at which the whole model fits"
-    return replace(plan, refusals=tuple(_with_hint(refusal, oldest, sentence) for refusal in plan.refusals))
-
-
-def _with_hint(refusal: Refusal, oldest: int, sentence: str) -> Refusal:
-    if f"opset {oldest} is" in refusal.hint:
-        sentence = "the whole model fits there"
-    return replace(refusal, hint=f"{refusal.hint}; {sentence}" if refusal.hint else sentence)
