@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
@@ -23,6 +23,7 @@ __all__ = [
     "read_by",
     "read_from_outside",
     "read_outside_nodes",
+    "rename",
     "subgraphs",
     "walk",
 ]
@@ -121,6 +122,19 @@ def nodes_needed(nodes: Sequence[NodeProto], wanted: Iterable[str]) -> list[Node
             kept.append(node)
             read.update(filter(None, read_by(node)))
     return kept[::-1]
+
+
+def rename(node: NodeProto, called: Callable[[str], str]) -> None:
+    """Give other names to the values that a node and the graphs inside it read and compute."""
+    for values in (node.input, node.output):
+        for index, name in enumerate(values):
+            values[index] = called(name)
+    for _, _, graph in subgraphs(node):
+        for listed in (graph.input, graph.output, graph.value_info, graph.initializer):
+            for value in listed:
+                value.name = called(value.name)
+        for inner in graph.node:
+            rename(inner, called)
 
 
 def read_outside_nodes(holder: GraphProto) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from onnx import FunctionProto, GraphProto, NodeProto, helper
 
 from reducelower.model.attributes import copy_marks
-from reducelower.model.graph import subgraphs
+from reducelower.model.graph import rename, subgraphs, walk
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.reading import Helpers
 from reducelower.rulebook.specializing import OWN_OPERATORS
@@ -35,8 +35,28 @@ def write_out(
         is_general: whether the body may not depend on the node's sizes and element types, so that it serves many nodes.
     """
     body = BodyWriter(function, helpers, asked, set(known_inputs), is_general, OWN_OPERATORS)
-    body.write_body()
-    nodes = _Instance(body).nodes()
+    names = body.write_body()
+    node, scope = asked.node, asked.scope
+    stem = node.name or node.output[0]
+
+    def called(name: str) -> str:
+        """The name in the graph. Those constants that nodes still read become constants of the graph."""
+        if name not in names:
+            is_constant = name in body.constants
+            tail = name if is_constant else f"/{node.op_type}/{name}"
+            names[name] = scope.add_constant(body.constants[name], tail) if is_constant else scope.fresh(stem, tail)
+        return names[name]
+
+    formals = dict(zip(node.output[1:], function.output[1:], strict=False))
+    for each in body.nodes:
+        rename(each, called)
+    for each in walk(body.nodes):
+        name = next(filter(None, each.output), "")
+        # Nodes of the model may have the names of outputs; the node of the first output takes that of the node.
+        each.name = scope.fresh(stem, f"/{node.op_type}/{formals[name]}") if name in formals else name
+        if node.output[0] in each.output:
+            copy_marks(node, each)
+    nodes = body.nodes
     if not is_general and any(attribute.HasField("g") for each in nodes for attribute in each.attribute):
         _state_ranks(nodes, asked.scope, body.opset)
     return nodes
@@ -59,84 +79,3 @@ def _state_ranks(
                 element_type, shape = value.type.tensor_type.elem_type, None if rank is None else [None] * rank
                 value.CopyFrom(helper.make_tensor_value_info(value.name, element_type, shape))
             _state_ranks(graph.node, inside, opset, (inner, graph))
-
-
-class _Instance:
-    """One use of a function body for one node."""
-
-    def __init__(self, body: BodyWriter) -> None:
-        self.body = body
-        self.function = function = body.function
-        self.node = node = body.asked.node
-        self.scope = body.asked.scope
-        self.stem = node.name or node.output[0]
-        self.names: dict[str, str] = {"": ""}
-        # Those that nodes still read become constants of the graph.
-        self.constants = body.constants
-        self.constant_names: dict[str, str] = {}
-        for index, name in enumerate(function.input):
-            self.names[name] = node.input[index] if index < len(node.input) else ""
-        computed = {name for each in body.nodes for name in each.output}
-        for name, output in zip(function.output, node.output, strict=False):
-            # The node that computes the value computes the output. An alias of another output, or of an input of the
-            # body, gets its Identity below.
-            source = body.same.get(name, name)
-            source = source if source in computed.difference(function.output) else name
-            if output and source not in self.names:
-                self.names[source] = output
-
-    def nodes(self) -> list[NodeProto]:
-        made = [self._node(inner) for inner in self.body.nodes]
-        for name, output in zip(self.function.output, self.node.output, strict=False):
-            source = self.body.same.get(name, name)
-            if output and (source in self.constants or self.names[source] != output):
-                named = self.scope.fresh(self.stem, f"/{self.node.op_type}/{name}")
-                made.append(NodeProto(op_type="Identity", name=named, input=[self._read(source)], output=[output]))
-        for copy in made:
-            if self.node.output[0] in copy.output:
-                copy_marks(self.node, copy)
-        return made
-
-    def _node(self, inner: NodeProto) -> NodeProto:
-        copy = NodeProto(op_type=inner.op_type, domain=inner.domain)
-        copy.input.extend(map(self._read, inner.input))
-        copy.output.extend(self._name(name) for name in inner.output)
-        name = next(filter(None, inner.output), "")
-        # The node of the first output takes the original node's name. Other names may collide with nodes of the model.
-        copy.name = self._name(name)
-        if copy.name in self.node.output[1:]:
-            formal = self.function.output[list(self.node.output).index(copy.name)]
-            copy.name = self.scope.fresh(self.stem, f"/{self.node.op_type}/{formal}")
-        copy.attribute.extend(inner.attribute)
-        for _, _, graph in subgraphs(copy):
-            self._rename_graph(graph)
-        while len(copy.input) > 1 and not copy.input[-1]:
-            del copy.input[-1]
-        return copy
-
-    def _name(self, name: str) -> str:
-        if name not in self.names:
-            self.names[name] = self.scope.fresh(self.stem, f"/{self.node.op_type}/{name}")
-        return self.names[name]
-
-    def _read(self, name: str) -> str:
-        """The name in the graph of a value of the body."""
-        if name in self.constants and name not in self.constant_names:
-            self.constant_names[name] = self.scope.add_constant(self.constants[name], name)
-        return self.constant_names.get(name) or self.names.get(name, name)
-
-    def _rename_graph(self, graph: GraphProto) -> None:
-        """Give the inputs and values of a subgraph fresh names."""
-        for value in graph.input:
-            value.name = self._name(value.name)
-        made = [self._node(inner) for inner in graph.node]
-        inside = {value.name for value in graph.input} | {name for copy in made for name in copy.output}
-        for output in graph.output:
-            name = self._read(output.name)
-            if name not in inside:
-                # The outputs of a graph have to be computed in it.
-                outer, name = name, self.scope.fresh(self.stem, f"/{self.node.op_type}/{output.name}")
-                made.append(NodeProto(op_type="Identity", name=name, input=[outer], output=[name]))
-            output.name = name
-        del graph.node[:]
-        graph.node.extend(made)

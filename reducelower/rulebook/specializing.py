@@ -20,7 +20,6 @@ condition becomes one of its branches, and helpers are inlined. Besides ONNX's o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import numpy as np
 from onnx import NodeProto, helper
@@ -144,12 +143,11 @@ def _if(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) 
     attributes = [helper.make_attribute(name, body.branch(graph, frame)) for name, graph in branches.items()]
     outputs = [body.yields(name, frame) for name in node.output]
     body.emit("If", inputs, outputs, attributes)
-    for place, name in enumerate(outputs):
+    for place in range(len(outputs)):
         types = [attribute.g.output[place].type.tensor_type for attribute in body.nodes[-1].attribute]
         element_type = next((each.elem_type for each in types if each.elem_type), 0)
         for each in types if element_type else ():
             each.elem_type = element_type
-        body.types[name] = partial(int, element_type)
 
 
 def _fold(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 from onnx import AttributeProto, FunctionProto, NodeProto, helper, numpy_helper
 
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import copied, make_attribute, refuse_reference
+from reducelower.model.graph import subgraphs
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import opset_of, parse_element_type, schema
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import BINDINGS, bound, is_stashed, of_nothing
 from reducelower.rulebook.numbers import NUMBERS
 
-__all__ = ["KNOWN_NAMES", "BodyValues", "Frame", "goal_of_cast", "types_of_outputs"]
-
-Type: TypeAlias = "Callable[[], int | None]"
-"""The element type of a value, computed only if the body depends on it."""
+__all__ = ["KNOWN_NAMES", "BodyValues", "Frame"]
 
 
 @dataclass
@@ -40,8 +36,8 @@ class BodyValues:
         asked: the node.
         nodes: the nodes as written so far.
         constants: folded values by name.
-        same: names that are aliases of other values.
-        types: functions that find the element types of values.
+        made_by: the node that computes a value, by its name, also in subgraphs.
+        input_types: the element types of inputs of subgraphs.
         known_inputs: inputs whose constant values the body computes with.
         unknown_rank: an input whose unknown rank the body depends on.
     """
@@ -52,15 +48,11 @@ class BodyValues:
         self.opset = opset_of(function)
         self.nodes: list[NodeProto] = []
         self.constants: dict[str, Array] = {}
-        self.same: dict[str, str] = {}
+        self.made_by: dict[str, NodeProto] = {}
+        self.input_types: dict[str, int] = {}
         self._taken = {*function.input, *function.output, "first", "second"}  # by which `asked` knows operands as well
         self._numbers: dict[str, int] = {}
         self.known_inputs = known_inputs
-        self.types: dict[str, Type] = {
-            name: partial(asked.scope.element_type, asked.operand(name))
-            for name in function.input
-            if asked.operand(name)
-        }
         self.unknown_rank = ""
 
     def read(self, name: str, frame: Frame, *, as_written: bool = False) -> str:
@@ -108,7 +100,6 @@ class BodyValues:
         if is_other or (existing is None and name in self._taken):
             name = self.free(name)
         self.constants[name] = np.asarray(value)
-        self.types[name] = partial(helper.np_dtype_to_tensor_dtype, value.dtype)
         return name
 
     def free(self, name: str) -> str:
@@ -125,6 +116,42 @@ class BodyValues:
         if name in self.known_inputs:
             return self.asked.value(name)
         return self.constants.get(name)
+
+    def element_type(self, name: str) -> int | None:
+        """The element type of a value; None if it is unknown."""
+        if name in self.constants:
+            return helper.np_dtype_to_tensor_dtype(self.constants[name].dtype)
+        if self.asked.is_input(name):
+            operand = self.asked.operand(name)
+            return self.asked.scope.element_type(operand) if operand else None
+        node = self.made_by.get(name)
+        return self.input_types.get(name) if node is None else self._type_of_output(node, name)
+
+    def _type_of_output(self, node: NodeProto, name: str) -> int | None:
+        """The element type of a node's output, as far as its schema ties it to that of an input."""
+        if node.op_type in ("Cast", "CastLike"):
+            return self.goal_of_cast(node)
+        place = list(node.output).index(name)
+        if node.op_type == "If":
+            results = (self.element_type(graph.output[place].name) for _, _, graph in subgraphs(node))
+            return next(filter(None, results), None)
+        operator = schema(node.op_type, self.opset)
+        if operator is None or place >= len(operator.outputs):
+            return None
+        formal = operator.outputs[place]
+        pairs = zip(operator.inputs, node.input, strict=False)
+        tied = [read for other, read in pairs if read and other.type_str == formal.type_str]
+        only = next(iter(formal.types)) if len(formal.types) == 1 else ""
+        if tied or not only.startswith("tensor("):
+            return self.element_type(tied[-1]) if tied else None
+        return parse_element_type(only)
+
+    def goal_of_cast(self, node: NodeProto) -> int | None:
+        """The element type that a Cast or CastLike gives; None if unknown."""
+        if node.op_type == "CastLike":
+            return self.element_type(node.input[1])
+        goals = (attribute for attribute in node.attribute if attribute.name == "to" and not attribute.ref_attr_name)
+        return next((attribute.i for attribute in goals), None)
 
     def yields(self, name: str, frame: Frame) -> str:
         """The name in the body for an output of a node."""
@@ -184,30 +211,3 @@ def _as_array(attribute: AttributeProto) -> Array | None:
         case AttributeProto.FLOAT | AttributeProto.FLOATS:
             return np.array(helper.get_attribute_value(attribute), np.float32)
     return None
-
-
-def goal_of_cast(node: NodeProto, types: Mapping[str, Type]) -> int | None:
-    """The element type that a Cast or CastLike gives; None if unknown."""
-    if node.op_type == "CastLike":
-        return _type(types, node.input[1])
-    goals = (attribute for attribute in node.attribute if attribute.name == "to" and not attribute.ref_attr_name)
-    return next((attribute.i for attribute in goals), None)
-
-
-def types_of_outputs(node: NodeProto, opset: int, types: Mapping[str, Type]) -> Iterator[tuple[str, Type]]:
-    """The element types of a node's outputs, as far as its schema ties them to those of its inputs."""
-    operator = schema(node.op_type, opset)
-    if operator is None:
-        return
-    input_of = {formal.type_str: name for formal, name in zip(operator.inputs, node.input, strict=False) if name}
-    for formal, name in zip(operator.outputs, node.output, strict=False):
-        if node.op_type in ("Cast", "CastLike"):
-            yield name, partial(goal_of_cast, node, types)
-        elif formal.type_str in input_of:
-            yield name, partial(_type, types, input_of[formal.type_str])
-        elif len(formal.types) == 1 and (only := next(iter(formal.types))).startswith("tensor("):
-            yield name, partial(parse_element_type, only)
-
-
-def _type(types: Mapping[str, Type], name: str) -> int | None:
-    return types[name]() if name in types else None

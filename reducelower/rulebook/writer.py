@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from reducelower.model.skeleton import LARGEST_CONSTANT
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import chosen
 from reducelower.rulebook.reading import Helpers
-from reducelower.rulebook.values import BodyValues, Frame, goal_of_cast, types_of_outputs
+from reducelower.rulebook.values import BodyValues, Frame
 from reducelower.types.contents import evaluated
 
 __all__ = ["BodyWriter", "OwnOperator"]
@@ -68,22 +67,32 @@ class BodyWriter(BodyValues):
         self._own = own
         self.least_outputs = 0
 
-    def write_body(self) -> None:
-        """Write the body, without what the node's outputs do not need."""
+    def write_body(self) -> dict[str, str]:
+        """Write the body, without what the node's outputs do not need; return the names that values have in the graph.
+
+        These are the node's inputs and outputs. The node that computes the value of an output computes the output. What
+        another output has already, a constant, or an input gets an Identity.
+        """
         function, asked = self.function, self.asked
         stated = {attribute.name: attribute for attribute in asked.node.attribute}
         defaults = {attribute.name: attribute for attribute in function.attribute_proto}
-        names = {name: name if asked.operand(name) else "" for name in function.input}
-        frame = Frame(names, {**asked.defaults, **defaults, **stated})
-        outputs = [name for name in function.output if asked.output(name)]
-        frame.names.update((name, name) for name in function.output if name not in names)
+        frame = Frame(
+            {name: name if asked.operand(name) else "" for name in function.input},
+            {**asked.defaults, **defaults, **stated},
+        )
+        inputs = dict(zip(function.input, asked.node.input, strict=False))
+        outputs = {name: output for name in function.output if (output := asked.output(name))}
+        frame.names.update((name, name) for name in function.output if name not in frame.names)
         self.write(function.node, frame)
-        for name in outputs:
-            if frame.names[name] != name:
-                self.same[name] = frame.names[name]
-        wanted = {self.same.get(name, name) for name in outputs}
-        self.nodes = nodes_needed(self.nodes, wanted)
-        read = wanted | {name for node in self.nodes for name in read_by(node)}
+        called: dict[str, str] = {}
+        for name, output in outputs.items():
+            source = frame.names[name]
+            is_of_another = source in called or source in outputs or source not in self.made_by
+            if source in function.input or (source != name and is_of_another):
+                self.emit("Identity", [source], [source := self.free(name)])
+            called[source] = output
+        self.nodes = nodes_needed(self.nodes, called)
+        read = {*called, *(name for node in self.nodes for name in read_by(node))}
         operator = schema_in_force(asked.node.op_type, self.opset, asked.node.domain)
         kept = max(self.least_outputs, 0 if operator is None else operator.min_output)
         for node in self.nodes:
@@ -91,7 +100,7 @@ class BodyWriter(BodyValues):
                 node.output[kept:] = [name if name in read else "" for name in node.output[kept:]]
                 while len(node.output) > 1 and not node.output[-1]:
                     del node.output[-1]
-        self.types.clear()  # breaks a reference cycle that would keep the model alive
+        return {"": "", **inputs, **called}
 
     def write(self, nodes: Iterable[NodeProto], frame: Frame) -> None:
         """Write nodes of a function."""
@@ -110,8 +119,10 @@ class BodyWriter(BodyValues):
     ) -> None:
         """Append a node."""
         node = NodeProto(op_type=op_type, input=inputs, output=outputs, attribute=attributes)
-        self.types.update(types_of_outputs(node, self.opset, self.types))
+        while len(node.input) > 1 and not node.input[-1]:
+            del node.input[-1]
         self.nodes.append(node)
+        self.made_by.update(dict.fromkeys(filter(None, outputs), node))
 
     def emit_unless_known(self, node: NodeProto, frame: Frame) -> None:
         """Append a node whose outputs have the names of its function, or note its output as a constant."""
@@ -134,7 +145,7 @@ class BodyWriter(BodyValues):
             return
         if node.op_type == "CastLike" and not self._is_general:
             # Old opset versions lack CastLike; the type is known here, so a Cast does.
-            goal = goal_of_cast(made, self.types)
+            goal = self.goal_of_cast(made)
             goal = goal or self.asked.scope.needed_element_type(self.asked.operand(inputs[1]))
             attributes.append(helper.make_attribute("to", goal))
             made = NodeProto(op_type="Cast", input=inputs[:1], output=node.output, attribute=attributes)
@@ -153,8 +164,8 @@ class BodyWriter(BodyValues):
             return False
         if self._is_general and "stash_type" not in frame.attributes:
             return False
-        goal, own_type = goal_of_cast(node, self.types), self.types.get(node.input[0])
-        return own_type is not None and goal is not None and goal == own_type()
+        goal = self.goal_of_cast(node)
+        return goal is not None and goal == self.element_type(node.input[0])
 
     def _computed(self, node: NodeProto) -> Array | None:
         """The output of a node, if it is known."""
@@ -167,7 +178,7 @@ class BodyWriter(BodyValues):
             return None if shape is None or None in shape else np.array(shape, np.int64)
         values = [self.value(name) if name else None for name in node.input]
         if node.op_type in _CASTS and values[0] is not None:
-            goal = goal_of_cast(node, self.types)
+            goal = self.goal_of_cast(node)
             return None if goal is None else values[0].astype(helper.tensor_dtype_to_np_dtype(goal))
         if not node.input or len(node.output) > 1:
             return None
@@ -221,20 +232,20 @@ class BodyWriter(BodyValues):
             inputs.append(ValueInfoProto(name=name, type=value.type))
             if not (value.type.WhichOneof("value") or self._is_general):
                 inputs[-1].type.tensor_type.elem_type = self._own_type()
-            self.types[name] = partial(int, inputs[-1].type.tensor_type.elem_type)
+            self.input_types[name] = inputs[-1].type.tensor_type.elem_type
         self.write(graph.node, inner)
-        results = [self.read(output.name, inner) for output in graph.output]
-        for place, name in enumerate(results):
-            if name in results[:place] or any(value.name == name for value in inputs):  # it needs a node of its own
-                results[place] = self.free(graph.output[place].name)
-                self.types[results[place]] = self.types[name]
-                self.nodes.append(NodeProto(op_type="Identity", input=[name], output=[results[place]]))
+        results: list[str] = []
+        for output in graph.output:
+            name = self.read(output.name, inner)
+            if name in results or not any(name in node.output for node in self.nodes):
+                source, name = name, self.free(output.name)  # it has to be computed inside, and by a node of its own
+                self.emit("Identity", [source], [name])
+            results.append(name)
         inside, self.nodes = self.nodes, outside
-        types = [self.types[name]() if name in self.types else 0 for name in results]
         outputs = [
             ValueInfoProto(name=name, type=output.type)
             if output.type.tensor_type.elem_type or self._is_general
-            else helper.make_tensor_value_info(name, kind or 0, None)
-            for name, kind, output in zip(results, types, graph.output, strict=True)
+            else helper.make_tensor_value_info(name, self.element_type(name) or 0, None)
+            for name, output in zip(results, graph.output, strict=True)
         ]
         return helper.make_graph(inside, graph.name, inputs, outputs)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnx import GraphProto, NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto, helper
 
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo.outcome import CASTS_BY_NUMBER, Outcome
 from reducelower.legalization.memo.reading import ReadNode
 from reducelower.model.attributes import value_of
-from reducelower.model.graph import subgraphs
+from reducelower.model.graph import rename, subgraphs, walk
 from reducelower.model.nodelist import as_graph
 from reducelower.scope.blanks import MARKS, NAME_BLANK, Added, blanks, fill
 from reducelower.scope.graph import Described, GraphScope
@@ -33,9 +33,8 @@ def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
     """Apply an outcome that uses the names of the model instead of blanks."""
     nodes = outcome.nodes or ()
     added = {name: _add_constant(each, edit.scope, {}) for name, each in outcome.added.items()}
-    for node in nodes:
-        if added:
-            _rename(node, added)
+    for node in nodes if added else ():
+        rename(node, lambda name: added.get(name, name))
     if not outcome.in_place:
         edit.replaced[index] = list(nodes)
     edit.drops_operands = True
@@ -137,36 +136,19 @@ def _of_casts(outcome: Outcome, graph: GraphScope, real: Mapping[str, str]) -> M
     }
 
 
-# As messages
-
-
 def _renamed_copy(node: NodeProto, names: Mapping[str, str], marks: bytes) -> NodeProto:
     """A copy of a node and its subgraphs with real names."""
+
+    def called(name: str) -> str:
+        return names[name] if name in names else fill(name, names)
+
     copy = NodeProto.FromString(node.SerializeToString())
-    _rename(copy, names)
+    rename(copy, called)
+    for each in walk([copy]):
+        each.name = called(each.name)
+        for _, _, graph in subgraphs(each):
+            graph.name = called(graph.name)
     if copy.doc_string == MARKS:
         copy.ClearField("doc_string")
         copy.MergeFromString(marks)
     return copy
-
-
-def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
-    for values in (node.input, node.output):
-        for index, name in enumerate(values):
-            values[index] = _renamed(name, names)
-    node.name = _renamed(node.name, names)
-    for _, _, graph in subgraphs(node):
-        _rename_graph(graph, names)
-
-
-def _rename_graph(graph: GraphProto, names: Mapping[str, str]) -> None:
-    graph.name = _renamed(graph.name, names)
-    for values in (graph.input, graph.output, graph.value_info, graph.initializer):
-        for value in values:
-            value.name = _renamed(value.name, names)
-    for node in graph.node:
-        _rename(node, names)
-
-
-def _renamed(name: str, names: Mapping[str, str]) -> str:
-    return names[name] if name in names else fill(name, names)

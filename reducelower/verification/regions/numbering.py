@@ -19,7 +19,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from onnx.defs import OpSchema
 
 from reducelower.model.constants import dense_tensor, tensor_of
-from reducelower.model.graph import may_hold_graphs, read_from_outside, subgraphs
+from reducelower.model.graph import may_hold_graphs, read_from_outside, rename, subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.verification.operators import column, of_kind
 from reducelower.verification.running.weights import held_name
@@ -265,21 +265,10 @@ def renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
     """A copy of a node with other names of values, in the graphs inside too."""
     copy = NodeProto()
     copy.CopyFrom(node)
-    _rename(copy, names)
+    for each in walk([copy]):
+        each.ClearField("doc_string")
+        each.ClearField("metadata_props")
+        while each.input and not each.input[-1]:  # it says nothing, and onnxruntime does not take it everywhere
+            each.input.pop()
+    rename(copy, lambda name: names.get(name, name))
     return copy
-
-
-def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
-    node.ClearField("doc_string")
-    node.ClearField("metadata_props")
-    while node.input and not node.input[-1]:  # it says nothing, and onnxruntime does not take it everywhere
-        node.input.pop()
-    for values in (node.input, node.output):
-        for at, name in enumerate(values):
-            values[at] = names.get(name, name)
-    for _, _, graph in subgraphs(node):
-        for listed in (graph.input, graph.output, graph.value_info, graph.initializer):
-            for value in listed:
-                value.name = names.get(value.name, value.name)
-        for inner in graph.node:
-            _rename(inner, names)
