@@ -22,7 +22,7 @@ from reducelower.model.document import Document
 from reducelower.model.schemas import opset_of
 from reducelower.options import Book, Options, Settings, Target, check_names
 from reducelower.plan import Plan
-from reducelower.rulebook.rules import Rules
+from reducelower.rulebook import load_book
 
 __all__ = [
     "Legalized",
@@ -178,7 +178,7 @@ def expand(
         ['Abs', 'ReduceMax']
     """
     settings = _settings(Target(), rules, {"ir_version": "keep", **options})
-    names = Rules(rules).book.reductions if ops is None else name_set("ops", ops)
+    names = load_book(rules).reductions if ops is None else name_set("ops", ops)
     target = Target(None, names, without_types, assume_nonempty=assume_nonempty)
     return legalized(model, replace(settings, target=target), in_place=in_place)[0]
 

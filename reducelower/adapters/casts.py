@@ -15,14 +15,15 @@ from onnx import NodeProto, TensorProto, defs, numpy_helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.rules import AnyRule, Function, rules_for
-from reducelower.errors import RefusedError
+from reducelower.errors import RefusedError, UnknownValueError
 from reducelower.model.attributes import make_node
 from reducelower.model.schemas import element_type_name, parse_element_type, schema, versions
 from reducelower.rulebook.boundaries import Boundaries
 from reducelower.rulebook.occasions import Occasion
+from reducelower.scope.body import AnyScope
 from reducelower.scope.values import read_tensor
 
-__all__ = ["retypings"]
+__all__ = ["lacking", "retypings"]
 
 _NUMBERED_SINCE = 6
 """First opset version whose Cast has its type as a number, and not as a name."""
@@ -62,16 +63,32 @@ def _indices(names: Iterable[str], formals: list[defs.OpSchema.FormalParameter],
     ]
 
 
-def _lacking(op: Writer, goal: defs.OpSchema) -> Mapping[str, Mapping[str, Collection[str]]]:
-    """The types of operands that a schema does not take: for each, the type variables, with the types they allow."""
-    lacking: dict[str, dict[str, Collection[str]]] = {}
-    for names, formals in ((op.node.input, goal.inputs), (op.node.output, goal.outputs)):
-        for index, name in enumerate(names):
+def lacking(
+    node: NodeProto, scope: AnyScope, goal: defs.OpSchema, *, strict: bool = False
+) -> Mapping[str, Mapping[str, Collection[str]]]:
+    """The types of operands that a schema does not take: for each, the type variables, with the types they allow.
+
+    Raises:
+        UnknownValueError: it is `strict`, none is known to be lacking, and the type of an operand is not known. An
+            output that shares a type variable with an input has that input's type.
+    """
+    found: dict[str, dict[str, Collection[str]]] = {}
+    unknown = ""
+    variables = {formal.type_str for formal in goal.inputs}
+    for names, formals, follows in ((node.input, goal.inputs, ()), (node.output, goal.outputs, variables)):
+        for index, name in enumerate(names if formals else ()):
             formal = formals[min(index, len(formals) - 1)]
-            found = op.scope.type_string(name) if name else None
-            if found is not None and found not in formal.types:
-                lacking.setdefault(found, {})[formal.type_str] = formal.types
-    return lacking
+            type_name = scope.type_string(name) if name else ""
+            if type_name is None and formal.type_str not in follows:
+                unknown = unknown or name
+            elif type_name and type_name not in formal.types:
+                found.setdefault(type_name, {})[formal.type_str] = formal.types
+    if strict and unknown and not found:
+        raise UnknownValueError(
+            f"the element type of {unknown!r} is not known, and opset {scope.target_opset} takes fewer types",
+            scope.how_to_declare(unknown, "type"),
+        )
+    return found
 
 
 def _wider(op_type: str, name: str, variables: Mapping[str, Collection[str]]) -> int:
@@ -91,15 +108,15 @@ def _in_wider_types(op: Writer) -> list[NodeProto] | None:
     """
     goal = schema(op.node.op_type, op.scope.target_opset)
     assert goal is not None
-    lacking = _lacking(op, goal)
-    wider = {name: _wider(op.node.op_type, name, variables) for name, variables in lacking.items()}
+    lacked = lacking(op.node, op.scope, goal)
+    wider = {name: _wider(op.node.op_type, name, variables) for name, variables in lacked.items()}
     if not all(wider.values()):
         return None
     for name, wide in wider.items():
         if op.node.op_type in _GENERATORS:
             _generate_floats(op, parse_element_type(name))
         cast_names = dict[str, str]()
-        for index in _indices(op.node.input, list(goal.inputs), lacking[name]):
+        for index in _indices(op.node.input, list(goal.inputs), lacked[name]):
             value = op.node.input[index]
             if value not in cast_names:
                 cast_names[value] = op.add("Cast", value, tail=element_type_name(wide), to=_as_attribute(op, wide))
@@ -107,7 +124,7 @@ def _in_wider_types(op: Writer) -> list[NodeProto] | None:
     op.nodes.append(op.node)
     for name in wider:
         narrow = parse_element_type(name)
-        for index in _indices(op.node.output, list(goal.outputs), lacking[name]):
+        for index in _indices(op.node.output, list(goal.outputs), lacked[name]):
             value = op.node.output[index]
             result = op.node.output[index] = op.fresh("result")
             last = make_node("Cast", [result], [value], to=_as_attribute(op, narrow))
@@ -125,7 +142,8 @@ def _refuse(op: Writer) -> None:
     op_type, opset = op.node.op_type, op.scope.target_opset
     goal = schema(op_type, opset)
     assert goal is not None
-    name = next(name for name, variables in _lacking(op, goal).items() if not _wider(op_type, name, variables))
+    lacked = lacking(op.node, op.scope, goal)
+    name = next(name for name, variables in lacked.items() if not _wider(op_type, name, variables))
     if not name.startswith("tensor("):
         raise RefusedError(f"{op_type} does not take {name} at opset {opset}")
     narrow = element_type_name(parse_element_type(name))

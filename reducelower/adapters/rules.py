@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Protocol, TypeAlias
 
 from onnx import NodeProto
@@ -14,7 +15,7 @@ from onnx import NodeProto
 from reducelower.adapters import ops
 from reducelower.adapters.builder import Writer
 from reducelower.rulebook.asked import Tried
-from reducelower.rulebook.boundaries import Boundaries, shipped
+from reducelower.rulebook.boundaries import Alternatives, Boundaries, shipped
 from reducelower.rulebook.occasions import Occasion, Way, Written
 from reducelower.rulebook.rows import rows_of
 from reducelower.scope.body import AnyScope
@@ -78,8 +79,12 @@ def rules_for(op_type: str, way: Way, boundary: int = 0, own: Boundaries | None 
     """The rules for an operator on an occasion, the user's `own` first; see `Occasion.is_at`."""
     ops.load(op_type)
     of_user = () if own is None else own.rules(op_type)
-    rules = (*of_user, *shipped().rules(op_type), *rows_of(op_type), *_FUNCTIONS.get(op_type, ()))
-    return [each for each in rules if each.occasion.is_at(op_type, way, boundary)]
+    texts = [each for each in (*of_user, *shipped().rules(op_type)) if each.occasion.is_at(op_type, way, boundary)]
+    others = (*rows_of(op_type), *_FUNCTIONS.get(op_type, ()))
+    return [
+        *(Alternatives(tuple(group)) for _, group in groupby(texts, lambda each: each.occasion.boundary(op_type))),
+        *(each for each in others if each.occasion.is_at(op_type, way, boundary)),
+    ]
 
 
 def first(rules: Iterable[AnyRule], node: NodeProto, scope: AnyScope, opset: int) -> Written | None:

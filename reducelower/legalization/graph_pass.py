@@ -7,6 +7,8 @@ element types they take are looked at only if the model may have such a type.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from onnx import ModelProto, NodeProto
 
 from reducelower.errors import Place, Refusal, RefusedError, RuleError
@@ -17,7 +19,7 @@ from reducelower.legalization.memo import Memo, Outcome, ReadNode
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.sharing import share
 from reducelower.legalization.tidying import tidied
-from reducelower.model.document import Document
+from reducelower.model.columns import NodeColumns
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
 from reducelower.scope.blanks import fill
 from reducelower.scope.graph import GraphScope
@@ -27,50 +29,34 @@ from reducelower.scope.node import NodeScope
 __all__ = ["GraphPass"]
 
 
+@dataclass(eq=False)
 class GraphPass:
     """One run over one model.
 
     Attributes:
+        model: the model to edit.
+        ground: what all scopes share.
+        checks: whether the checker looks at each outcome.
         edits: the edits of each graph, outer ones first.
         applied: the places of the rules of the user's own that were applied, once for each time.
         refusals: why something cannot be legalized; if there are any after `run`, the model must not be used.
     """
 
-    def __init__(
-        self,
-        model: ModelProto,
-        source: Document,
-        ground: Ground,
-        rewriter: NodeRewriter,
-        memo: Memo,
-        *,
-        checks: bool = True,
-    ) -> None:
-        """Prepare a run.
+    model: ModelProto
+    ground: Ground
+    rewriter: NodeRewriter
+    memo: Memo
+    checks: bool
+    edits: list[Edit] = field(default_factory=list)
+    applied: list[Place] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
 
-        `source` is the model before any edit. If it `checks`, the checker looks at each outcome.
-        """
-        self.model = model
-        self.source = source
-        self.target = rewriter.target
-        self.goal = rewriter.goal
-        self.ground = ground
-        self.refusals: list[Refusal] = []
-        self.edits: list[Edit] = []
-        self.applied: list[Place] = []
-        self._checks = checks
-        self._rewriter = rewriter
-        self._memo = memo
-
-    def run(self, source_opset: int) -> None:
-        """Legalize the model."""
-        nodes = self.source.columns.main_nodes
-        self._walk(GraphScope(self.ground, self.model.graph, source_opset, nodes=nodes))
+    def run(self, opset: int, nodes: NodeColumns) -> None:
+        """Legalize a model of an opset version; `nodes` are those of its main graph before any edit."""
+        self._walk(GraphScope(self.ground, self.model.graph, opset, nodes=nodes))
         remove_unused(self.edits)
-        has_shared = False
-        for edit in self.edits:
-            has_shared |= share(edit)
-        if has_shared:
+        have_shared = [share(edit) for edit in self.edits]
+        if any(have_shared):
             remove_unused(self.edits)
         for edit in self.edits:
             self.refusals += edit.left
@@ -78,7 +64,7 @@ class GraphPass:
     @property
     def unmended(self) -> tuple[str, ...]:
         """Sentences about overflow or wrong shapes on the target runtime that no form avoids."""
-        runtime = self.target.runtime
+        runtime = self.rewriter.target.runtime
         if runtime is None or not self.edits:
             return ()
         ranks = (self.edits[0].scope.rank(value.name) for value in self.model.graph.output)
@@ -89,9 +75,9 @@ class GraphPass:
     def _walk(self, scope: GraphScope) -> None:
         edit = Edit(scope)
         self.edits.append(edit)
-        nodes, table = scope.node_list, self._rewriter.table(scope.opset)
+        nodes, table = scope.node_list, self.rewriter.table(scope.opset)
         positions = nodes.positions(lambda op_type: op_type in HOLDING_GRAPHS or not table[op_type].lets_all_stay)
-        for index, read in self._memo.repeat(edit, zip(positions, map(nodes.serialized, positions), strict=True)):
+        for index, read in self.memo.repeat(edit, zip(positions, map(nodes.serialized, positions), strict=True)):
             node, operands = read.in_blanks(), read.operands()
             if next(subgraphs(node), None) is None:
                 self._work_out(edit, index, read, node, NodeScope(scope, operands))
@@ -108,22 +94,22 @@ class GraphPass:
         op_type, outputs, before = node.op_type, list(node.output), node.SerializeToString()
         operands = {*node.input, *outputs} - {""}
         try:
-            replaced, label = self._rewriter.legalize(node, scope)
+            replaced, label = self.rewriter.legalize(node, scope)
             self.applied += scope.applied
-            if replaced is not None and self.target.without_types:
-                refuse_types_not_allowed(replaced, operands, scope, self.target.without_types)
+            if replaced is not None and self.rewriter.target.without_types:
+                refuse_types_not_allowed(replaced, operands, scope, self.rewriter.target.without_types)
             nodes = None if replaced is None else tidied(replaced, outputs, scope)
             if replaced is None and node.SerializeToString() != before:
                 # Dropping empty names at the end of inputs or outputs is not reported as a rewrite.
                 nodes = [node]
             label = "" if nodes is None else label
             outcome = Outcome.of(scope, op_type, label, nodes, in_place=replaced is None)
-            if self._checks and scope.operands:  # the nodes inside a node of the model have edits of their own
-                refuse_invalid(outcome, self.goal, scope.applied)
+            if self.checks and scope.operands:  # the nodes inside a node of the model have edits of their own
+                refuse_invalid(outcome, self.rewriter.goal, scope.applied)
         except RefusedError as refused:
             # The traceback would keep the model alive.
             outcome = Outcome(op_type, refusal=RefusedError(refused.reason_for(op_type), refused.hint))
         except RuleError as error:
             raise RuleError(fill(error.reason, read.real_names()), error.path, error.line) from None
-        self._memo.learn(edit.scope, read, scope, outcome)
-        self._memo.put(outcome, edit, index, read)
+        self.memo.learn(edit.scope, read, scope, outcome)
+        self.memo.put(outcome, edit, index, read)

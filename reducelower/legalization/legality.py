@@ -25,7 +25,7 @@ from reducelower.options import Target
 from reducelower.rulebook.boundaries import Boundaries
 
 if TYPE_CHECKING:
-    from reducelower.runtimes import Fact, Runtime
+    from reducelower.runtimes import Fact
 
 __all__ = ["OfModel", "Treatment", "Treatments"]
 
@@ -80,19 +80,10 @@ class Treatments(dict[str, Treatment]):
     def __missing__(self, op_type: str) -> Treatment:
         treatment = self._treatment(op_type)
         if self.target.runtime is not None:
-            treatment = self._on_runtime(op_type, treatment, self.target.runtime)
+            assert self.target.opset is not None
+            treatment = replace(treatment, facts=self.target.runtime.facts_about(op_type, self.target.opset))
         self[op_type] = treatment
         return treatment
-
-    def _on_runtime(self, op_type: str, treatment: Treatment, runtime: Runtime) -> Treatment:
-        from reducelower.runtimes.remedy import NO_COMPARISON_DOES
-
-        if treatment.absent and op_type in NO_COMPARISON_DOES:
-            facts = [fact for fact in runtime.facts if op_type in fact.operators]
-            if not all(fact.by for fact in facts):
-                return Treatment(refusal=f"on {runtime}: {facts[0].sentence}")
-        assert self.target.opset is not None
-        return replace(treatment, facts=runtime.facts_about(op_type, self.target.opset))
 
     def _treatment(self, op_type: str) -> Treatment:
         assert self.target.opset is not None

@@ -16,11 +16,11 @@ from onnx import GraphProto, NodeProto
 from reducelower.adapters.absent import expressions, is_expressible, replacement
 from reducelower.adapters.allowed import refuse_disallowed
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.casts import retypings
+from reducelower.adapters.casts import lacking, retypings
 from reducelower.adapters.crossings import moved
 from reducelower.adapters.rules import AnyRule, first
 from reducelower.errors import RefusedError, RuleError, UnknownValueError
-from reducelower.legalization.element_types import first_type_not_taken, may_not_be_taken
+from reducelower.legalization.element_types import may_not_be_taken
 from reducelower.legalization.legality import OfModel, Treatment, Treatments
 from reducelower.model.document import Document
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
@@ -28,15 +28,15 @@ from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, first_version
 from reducelower.model.written_for import written_for
 from reducelower.options import Target
 from reducelower.plan import joined
-from reducelower.rulebook import Rule
-from reducelower.rulebook.boundaries import Boundaries
+from reducelower.rulebook import Rule, RuleBook
+from reducelower.rulebook.boundaries import Alternatives, Boundaries
 from reducelower.rulebook.occasions import NeedsBodyError
-from reducelower.rulebook.rules import Rules
+from reducelower.rulebook.rules import needed_rule, simpler_rule
 from reducelower.scope.body import AnyScope, BodyScope
 
 if TYPE_CHECKING:
-    from reducelower.legalization.form_search import Trial
     from reducelower.runtimes.remedy import Remedy
+    from reducelower.runtimes.search import Trial
 
 __all__ = ["NodeRewriter"]
 
@@ -52,7 +52,7 @@ class NodeRewriter:
     there is a copy of the rewriter with other values in them. It shares everything else.
     """
 
-    def __init__(self, target: Target, rules: Rules, source: Document, opset: int, *, repairs: bool = False) -> None:
+    def __init__(self, target: Target, book: RuleBook, source: Document, opset: int, *, repairs: bool = False) -> None:
         """Prepare a run for a model of an opset version.
 
         If it `repairs`, it only moves nodes that are written for another opset version to that of the import.
@@ -61,7 +61,7 @@ class NodeRewriter:
         self.target = target
         self.repairs = repairs
         self.goal: int = target.opset
-        self.rules = rules
+        self.book = book
         self.tables: dict[int, Treatments] = {opset: OfModel(source, opset, target, self._own, repairs=repairs)}
         self._trial: Trial | None = None
         """Where the search is that tries a form with these nodes; None for nodes of the model."""
@@ -79,7 +79,7 @@ class NodeRewriter:
     @property
     def _own(self) -> Boundaries | None:
         """The user's own rules of version boundaries."""
-        return self.rules.book.boundaries
+        return self.book.boundaries
 
     def table(self, opset: int) -> Treatments:
         """The treatments of operators at an opset version."""
@@ -140,7 +140,8 @@ class NodeRewriter:
         except NeedsBodyError as lost:
             if node.op_type not in REDUCTIONS:
                 return self._by_other_operators(node, lost.opset, scope)
-            nodes, label = self._expand(node, lost.opset, scope, self.rules.find_simpler(node, scope))
+            rule = simpler_rule(self.book, node, scope, self.target.without_types)
+            nodes, label = self._expand(node, lost.opset, scope, rule)
             return nodes, f"{label}, for axes known at run time"
         if written is not None:
             dropped = treatment.dropped
@@ -148,10 +149,10 @@ class NodeRewriter:
             inner = self._within(_mistyped=True) if is_mistyped else self
             return inner.legalize_all(written.nodes, written.opset, scope), label
         if treatment.facts:
-            from reducelower.legalization.form_search import Search
+            from reducelower.runtimes.search import Search
 
             assert self.target.runtime is not None
-            search = Search(self.target.runtime, self.rules, self._apply)
+            search = Search(self.target.runtime, self.book, self._apply)
             form, form_label = search.form_that_suits(node, scope, treatment.facts, self._trial)
             if form is not None:
                 return form, joined(label, form_label)
@@ -168,7 +169,7 @@ class NodeRewriter:
     def _by_rule_of_domain(self, node: NodeProto, scope: AnyScope) -> tuple[list[NodeProto], str]:
         """Replace a node of a domain of which nothing may remain."""
         rules = self._own.of_domains.get(node.domain) if self._own is not None else None
-        written = None if rules is None else first(rules.rules(node.op_type), node, scope, 1)
+        written = None if rules is None else first([Alternatives(rules.rules(node.op_type))], node, scope, 1)
         if written is None:
             raise RefusedError(
                 f"the target has nothing of {node.domain}, and no rule says what this {node.op_type} becomes",
@@ -219,7 +220,7 @@ class NodeRewriter:
 
     def _by_other_operators(self, node: NodeProto, opset: int, scope: AnyScope) -> tuple[list[NodeProto], str]:
         if self.target.runtime is not None:
-            from reducelower.legalization.form_search import refuse_other_operators
+            from reducelower.runtimes.search import refuse_other_operators
 
             refuse_other_operators(self.target.runtime, node, scope)
         # The replacement is written for an opset version that may lack types that the operator takes at its own.
@@ -247,7 +248,7 @@ class NodeRewriter:
 
     def _rule(self, node: NodeProto, scope: AnyScope) -> Rule:
         try:
-            return self.rules.find(node, scope)
+            return needed_rule(self.book, node, scope, self.target.without_types)
         except RefusedError as refused:
             first_opset = versions(node.op_type)[0]
             if first_opset > 1 and is_expressible(node.op_type):
@@ -260,6 +261,6 @@ class NodeRewriter:
         An unknown type is refused if `strict`, else accepted.
         """
         goal = schema(node.op_type, self.goal)
-        if goal is None or first_type_not_taken(node, scope, goal, strict=strict) is None:
+        if goal is None or not lacking(node, scope, goal, strict=strict):
             return None
         return self._within(_mistyped=True)._replaced(node, self.goal, scope, retypings(node.op_type, self._own))[0]

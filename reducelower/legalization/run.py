@@ -32,7 +32,7 @@ from reducelower.model.schemas import has_body, schema
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
-from reducelower.rulebook.rules import SHIPPED, Rules
+from reducelower.rulebook.rules import SHIPPED, load_book
 from reducelower.scope.ground import Ground
 from reducelower.scope.values import Values
 from reducelower.types import contradiction
@@ -61,15 +61,15 @@ def run(
     plan = Plan(opset, goal, ir_version=(old_ir, old_ir))
     if problem := problem or _refuse_beforehand(model, source, opset, goal, settings):
         return replace(plan, refusals=(problem,))
-    rewriter = NodeRewriter(goal, Rules(settings.rules, goal.without_types), source, opset, repairs=repairs)
+    rewriter = NodeRewriter(goal, load_book(settings.rules), source, opset, repairs=repairs)
     with memory_for(None if repairs else _kind_of_run(goal, settings)) as memory:
         ground = ground_of(source, goal.opset, settings, memory.values, assumes_nonempty=goal.assume_nonempty)
         table = rewriter.table(opset)
         may_lack_type = frozenset(op_type for op_type in source.columns.operators if table[op_type].occurs)
         memo = Memo(memory, may_lack_type, remembers=settings.memo)
-        graph_pass = GraphPass(model, source, ground, rewriter, memo, checks=settings.validate)
+        graph_pass = GraphPass(model, ground, rewriter, memo, settings.validate)
         try:
-            graph_pass.run(opset)
+            graph_pass.run(opset, source.columns.main_nodes)
             unmended = graph_pass.unmended
         finally:
             ground.clear_caches()

@@ -26,8 +26,8 @@ from reducelower.plan import Plan
 from reducelower.recompose.expansions import raisable
 from reducelower.recompose.expressions import Form, forms_of, written_operators
 from reducelower.recompose.raiser import Left, Raiser
-from reducelower.rulebook import RuleBook
-from reducelower.rulebook.rules import SHIPPED, Rules
+from reducelower.rulebook import RuleBook, load_book
+from reducelower.rulebook.rules import SHIPPED
 
 __all__ = ["BOOKS", "known_operators", "raise_reductions", "raise_with_plan"]
 
@@ -102,7 +102,7 @@ def raise_with_plan(
 ) -> Legalized:
     """As `raise_reductions`, but return the plan as well, which `reducelower.verify` takes."""
     settings = settings or Settings()
-    books = [Rules(book).book for book in rules]
+    books = [load_book(book) for book in rules]
     chosen = None if ops is None else frozenset(ops)
     available = known_operators(books)
     for name in chosen or ():
@@ -170,7 +170,7 @@ def _one_pass(
 
 def known_operators(rules: Iterable[Book] = BOOKS) -> Collection[str]:
     """The operators with forms."""
-    return set(written_operators()).union(*(raisable(Rules(book).book) for book in rules))
+    return set(written_operators()).union(*(raisable(load_book(book)) for book in rules))
 
 
 def _sentences(left: Iterable[Left]) -> Iterator[str]:

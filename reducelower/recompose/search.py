@@ -64,7 +64,6 @@ class Match(NamedTuple):
         values, attributes: the bindings of the form's variables.
         axes: the reduced axes; None if nothing is reduced.
         seen: the value of each part of the form, by the part's id.
-        choices: the alternative chosen for each part, by the part's id; the same wherever the form uses the part.
         doubts: differences from the operator, as sentences.
         most_dimensions: the highest rank of a constant of one element.
     """
@@ -73,7 +72,6 @@ class Match(NamedTuple):
     values: Mapping[str, str]
     attributes: Mapping[str, Any]
     seen: Mapping[int, str]
-    choices: Mapping[int, int]
     axes: Axes | None = None
     doubts: tuple[str, ...] = ()
     most_dimensions: int = 0
@@ -87,7 +85,7 @@ class Search:
 
     def matches(self, form: Form, output: str) -> Iterator[Match]:
         """The matches of a form that compute this value."""
-        return self._value(form.result, output, Match(frozenset(), {}, {}, {}, {}))
+        return self._value(form.result, output, Match(frozenset(), {}, {}, {}))
 
     def may_match(self, pattern: Expression, value: str) -> bool:
         """Whether a value is computed by the operator of a pattern, or is a constant as the pattern is."""
@@ -106,11 +104,9 @@ class Search:
         elif isinstance(pattern, Literal | Exact):
             yield from self._constant(pattern, value, state)
         elif isinstance(pattern, AnyOf):
-            chosen = state.choices.get(id(pattern))
-            for number, way in enumerate(pattern.alternatives):
-                if chosen in (None, number) and self.may_match(way, value):
-                    extended = state._replace(choices={**state.choices, id(pattern): number})
-                    yield from self._value(way, value, extended)
+            for way in pattern.alternatives:
+                if self.may_match(way, value):
+                    yield from self._value(way, value, state)
         elif state.seen.get(id(pattern)) == value:
             yield state
         elif self.may_match(pattern, value):

@@ -8,10 +8,11 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from onnx import FunctionProto, defs
+from onnx import FunctionProto, NodeProto, TensorProto, defs
 
-from reducelower.errors import RuleError
-from reducelower.model.schemas import element_type_name
+from reducelower.errors import RefusedError, RuleError
+from reducelower.model.attributes import value_of
+from reducelower.model.schemas import element_type_name, parse_element_type
 from reducelower.rulebook.asked import Asked, Tried
 from reducelower.rulebook.bindings import SUPPORTED, Claim, claim_of
 from reducelower.rulebook.bodies import write_out
@@ -29,6 +30,7 @@ from reducelower.rulebook.reading import (
     home,
 )
 from reducelower.rulebook.validation import check_boundaries, validate
+from reducelower.scope.scope import Scope
 
 __all__ = ["Rule", "RuleBook", "load_forms"]
 
@@ -78,7 +80,7 @@ class Rule(RuleText):
         return (self.function.doc_string.strip().splitlines() or [""])[0]
 
 
-class RuleBook:
+class RuleBook(Folder):
     """The rules of a folder or of a set of functions; files are parsed when their operator is first asked for."""
 
     def __init__(
@@ -107,11 +109,11 @@ class RuleBook:
         self.name = name
         self.trusted = trusted
         self._extends = extends
-        self._folder = Folder(directory, _shipped_helpers() if helpers is None else helpers)
+        super().__init__(directory, _shipped_helpers() if helpers is None else helpers)
         if directory is not None:
             if not directory.is_dir():
                 raise RuleError("no such folder of rules", directory)
-            if not self._folder.files and not (directory / VERSIONS).is_dir():
+            if not self.files and not (directory / VERSIONS).is_dir():
                 raise RuleError(f"the folder holds no rule (a file such as ReduceL2{SUFFIX})", directory)
         self._given: dict[str, list[Source]] = {}
         for function in functions:
@@ -132,7 +134,7 @@ class RuleBook:
     @cached_property
     def own(self) -> tuple[str, ...]:
         """The operators for which the book itself has rules."""
-        return tuple(sorted({*self._folder.files, *self._given}))
+        return tuple(sorted({*self.files, *self._given}))
 
     @property
     def reductions(self) -> tuple[str, ...]:
@@ -162,6 +164,25 @@ class RuleBook:
         """
         return next((rule for rule in self.rules(op_type) if rule.claim.holds(element_type, forbidden)), None)
 
+    def rule_for(self, node: NodeProto, scope: Scope, without_types: Iterable[str] = ()) -> Rule | None:
+        """The rule for a node, if nothing may be computed in some element types.
+
+        Raises:
+            RefusedError: the element type of the data, which decides, is not known, or a rule is invalid.
+        """
+        try:
+            rules = self.rules(node.op_type)
+            if len(rules) < 2 and not any(rule.element_types for rule in rules):
+                return rules[0] if rules else None
+            element_type = scope.needed_element_type(node.input[0])
+            forbidden = set(map(parse_element_type, without_types))
+            if element_type == value_of(node, "stash_type", TensorProto.FLOAT):
+                # A node that asks for sums in the type of its data is computed as if there was no wider type.
+                forbidden.add(TensorProto.FLOAT)
+            return self.find(node.op_type, element_type, frozenset(forbidden))
+        except RuleError as error:
+            raise RefusedError(f"its rule is wrong: {error}", "mend the rule") from error
+
     @cached_property
     def boundaries(self) -> Boundaries | None:
         """The rules of version boundaries in its folder, checked; None if it has none.
@@ -169,7 +190,7 @@ class RuleBook:
         Raises:
             RuleError: one of them is wrong.
         """
-        folder = None if self._folder.path is None else self._folder.path / VERSIONS
+        folder = None if self.path is None else self.path / VERSIONS
         if folder is None or not folder.is_dir():
             return None
         boundaries = Boundaries(folder, shipped().helpers, name=self.name)
@@ -205,10 +226,10 @@ class RuleBook:
 
         A helper in the same file is called by a function there. Any other name is an error, which validation reports.
         """
-        sources = [*self._given.get(op_type, ()), *(each for file in self._folder.read(op_type) for each in file)]
+        sources = [*self._given.get(op_type, ()), *(each for file in self.read(op_type) for each in file)]
         used = {name for source in sources for name in called(source.function.node) if not defs.has(name, domain="")}
         own = by_name(source for source in sources if source.function.name in used - {op_type})
-        return [source for source in sources if source.function.name not in own], {**self._folder.helpers, **own}
+        return [source for source in sources if source.function.name not in own], {**self.helpers, **own}
 
 
 @cache

@@ -19,7 +19,7 @@ from reducelower.rulebook.guards import filled, read_as_constants, terms, value_
 from reducelower.rulebook.occasions import Occasion, Written
 from reducelower.rulebook.reading import VERSIONS, Folder, Helpers, RuleText, Source, by_name, home
 
-__all__ = ["Boundaries", "BoundaryRule", "shipped"]
+__all__ = ["Alternatives", "Boundaries", "BoundaryRule", "shipped"]
 
 
 @dataclass(frozen=True)
@@ -33,25 +33,12 @@ class BoundaryRule(RuleText):
         """The names that the rule gives to inputs and outputs."""
         return tuple(self.function.input), tuple(self.function.output)
 
-    def written(self, tried: Tried) -> Written | None:
-        """What replaces the node; None if the guard does not hold.
+    def body(self, asked: Asked, tried: Tried) -> Written:
+        """What replaces a node for which the guard holds.
 
         Raises:
             RefusedError: the rule refuses the node.
         """
-        # Each rule's header has its own defaults for a vendor's operator.
-        asked = None if tried.node.domain else tried.asked.get(self.names)
-        if asked is None:
-            function = with_all(self.function, tried.node)
-            asked = tried.asked[self.names] = Asked(function, tried.node, tried.scope, tried.opset)
-        for text, term in terms(self.occasion.guard):
-            if text not in asked.terms:
-                asked.terms[text] = bool(value_of(term, asked))
-            if not asked.terms[text]:
-                return None
-        return self._body(asked, tried)
-
-    def _body(self, asked: Asked, tried: Tried) -> Written:
         function = with_all(self.function, tried.node)
         known_inputs = {name for name in read_as_constants(self.occasion.guard) if asked.is_input(name)}
         nodes = write_out(function, self.helpers, asked, known_inputs)
@@ -62,8 +49,43 @@ class BoundaryRule(RuleText):
         return Written(nodes, self.opset, label)
 
 
-class Boundaries:
+@dataclass(frozen=True)
+class Alternatives:
+    """Rules for the same boundary, of which the first whose guard holds is applied."""
+
+    rules: Sequence[BoundaryRule]
+
+    @property
+    def occasion(self) -> Occasion:
+        """The boundary, with the guard of one of them."""
+        return self.rules[0].occasion
+
+    def written(self, tried: Tried) -> Written | None:
+        """What replaces the node; None if no guard holds.
+
+        Raises:
+            RefusedError: a rule refuses the node.
+        """
+        for rule in self.rules:
+            # Each rule's header has its own defaults for a vendor's operator.
+            asked = None if tried.node.domain else tried.asked.get(rule.names)
+            if asked is None:
+                function = with_all(rule.function, tried.node)
+                asked = tried.asked[rule.names] = Asked(function, tried.node, tried.scope, tried.opset)
+            for text, term in terms(rule.occasion.guard):
+                if text not in asked.terms:
+                    asked.terms[text] = bool(value_of(term, asked))
+                if not asked.terms[text]:
+                    break
+            else:
+                return rule.body(asked, tried)
+        return None
+
+
+class Boundaries(Folder):
     """The boundary rules of a folder; the file of an operator is parsed when it is first asked for."""
+
+    path: Path
 
     def __init__(self, folder: Path, helpers: Helpers, *, name: str = "", domain: str = "") -> None:
         """Find the files, by their names or by the operators that their first lines name.
@@ -74,8 +96,7 @@ class Boundaries:
             name: what reports call a book of the user's; empty for that of the package.
             domain: the domain of the operators; empty for the default one.
         """
-        self.path = folder
-        self._folder = Folder(folder, helpers)
+        super().__init__(folder, helpers)
         self.name = name
         self.domain = domain
         self._rules: dict[str, tuple[BoundaryRule, ...]] = {}
@@ -83,26 +104,18 @@ class Boundaries:
     @cached_property
     def of_domains(self) -> Mapping[str, Boundaries]:
         """The rules for operators of other domains; each domain has a folder inside, named after it."""
-        boundaries: dict[str, Boundaries] = {}
-        for path in sorted(self.path.iterdir()):
-            if path.is_dir() and not path.name.startswith((".", "_")):
-                boundaries[path.name] = Boundaries(path, self._folder.helpers, name=self.name, domain=path.name)
-        return boundaries
-
-    @property
-    def helpers(self) -> Helpers:
-        """The helper functions for all rules of the folder."""
-        return self._folder.helpers
+        paths = [path for path in sorted(self.path.iterdir()) if path.is_dir() and not path.name.startswith((".", "_"))]
+        return {path.name: Boundaries(path, self.helpers, name=self.name, domain=path.name) for path in paths}
 
     @property
     def operators(self) -> tuple[str, ...]:
         """The operators with rules, sorted."""
-        return tuple(sorted(self._folder.files))
+        return tuple(sorted(self.files))
 
     def rules(self, op_type: str) -> tuple[BoundaryRule, ...]:
         """Every rule for an operator, in the order in which they are tried."""
         if op_type not in self._rules:
-            files = self._folder.read(op_type)
+            files = self.read(op_type)
             self._rules[op_type] = tuple(rule for sources in files for rule in self._of_a_file(sources))
         return self._rules[op_type]
 

@@ -16,7 +16,7 @@ from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.ops.shaping import without_allowzero
 from reducelower.adapters.rules import first
 from reducelower.model.schemas import REDUCTIONS, schema
-from reducelower.rulebook.boundaries import Boundaries, BoundaryRule
+from reducelower.rulebook.boundaries import Alternatives, Boundaries, BoundaryRule
 from reducelower.rulebook.reading import home
 from reducelower.runtimes.features import BROADCASTING
 from reducelower.runtimes.recurrences import RECURRENCES
@@ -52,7 +52,7 @@ def forms_of(op_type: str) -> Sequence[Remedy]:
 
 
 def _by_text(op: Writer, *, rule: BoundaryRule) -> Written | None:
-    written = first((rule,), op.node, op.scope, op.scope.target_opset)
+    written = first([Alternatives([rule])], op.node, op.scope, op.scope.target_opset)
     return None if written is None else (written.nodes, written.opset)
 
 

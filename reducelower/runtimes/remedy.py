@@ -15,11 +15,7 @@ from onnx import AttributeProto, NodeProto
 from reducelower.adapters.builder import Writer
 from reducelower.rulebook import Rule
 
-__all__ = ["NO_COMPARISON_DOES", "Remedy", "Written", "rewrite"]
-
-NO_COMPARISON_DOES = frozenset({"IsInf", "IsNaN"})
-"""Operators that are written as comparisons for older opset versions. If a runtime gets the operator wrong, comparisons
-replace it only if they were measured there, because such a runtime probably handles only finite values."""
+__all__ = ["Remedy", "Written", "rewrite"]
 
 Written: TypeAlias = "tuple[list[NodeProto], int]"
 """Nodes, and the opset version they are written for."""

@@ -1,196 +1,147 @@
-"""Find the facts about a runtime that are true of a node, and the remedies that may avoid them."""
+"""Search for an equivalent form of a node that a runtime gets wrong or refuses; no fact may apply to the form.
+
+A form is legalized like any replacement. If a fact applies to one of its nodes, that node needs a form in turn, so
+forms are chains of steps. A `Trial` says where in such a chain the search is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
-from onnx import NodeProto, TensorProto, numpy_helper
+from onnx import NodeProto
 
-from reducelower.adapters.absent import expressions, is_expressible, replacement
-from reducelower.adapters.builder import Writer
 from reducelower.errors import RefusedError
-from reducelower.model.schemas import REDUCTIONS
-from reducelower.rulebook.rules import Rules
-from reducelower.runtimes.facts import Fact, Is
-from reducelower.runtimes.features import Features
-from reducelower.runtimes.forms import forms_of
-from reducelower.runtimes.remedies import CASTS, PRODUCT
-from reducelower.runtimes.remedy import NO_COMPARISON_DOES, Remedy, Written, rewrite
+from reducelower.plan import Label
+from reducelower.runtimes.facts import Fact
+from reducelower.runtimes.misfit import Misfit, misfit, remedies_for
+from reducelower.runtimes.remedy import Remedy
 from reducelower.runtimes.runtime import Runtime
-from reducelower.scope.scope import Scope
 
-__all__ = ["Misfit", "misfit", "remedies_for"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
-_OVERFLOWING_BODIES = {
-    "ReduceL2": "all that can stand for ReduceL2 squares before it adds up, which overflows.",
-    "ReduceLogSum": "all that can stand for ReduceLogSum adds up first, which overflows where the logarithm does not.",
-}
-"""Operators whose body in the specification is the last resort, with the caveat of using it.
+    from reducelower.rulebook import RuleBook
+    from reducelower.scope.body import AnyScope
 
-The body of ReduceLogSumExp is never used: it overflows for common values, and every kernel subtracts the maximum.
-"""
+__all__ = ["Search", "Trial", "refuse_other_operators"]
 
-_BOOKS = ("stable", "core", "portable")
-"""The books whose rules keep values in range, in the order in which they are tried; the user's own comes first."""
-
-_EXCUSABLE = frozenset({"overflows", "elsewhere"})
-"""Outcomes with which a node may stay, and is reported, if no remedy avoids them."""
-
-_FAILURES: Mapping[Is, str] = {
-    "wrong": "its result is wrong",
-    "overflows": "its result is wrong for large or small values",
-    "misshapen": "its result has the wrong shape",
-    "refused": "it is refused",
-    "absent": "it is missing",
-    "elsewhere": "it runs elsewhere",
-}
-"""How a node fails, for people."""
+_STEPS = 2
+"""The longest chain of equivalent forms to try."""
 
 
 @dataclass(frozen=True)
-class Misfit:
-    """A node that comes out wrong on a runtime or is refused there.
+class Trial:
+    """Where in a chain of forms the search is.
 
     Attributes:
-        facts: the facts that are true of it.
-        unknown: why a fact cannot be decided, if one of them depends on something unknown.
+        steps: how many more steps the chain may have.
+        excuses: whether it is accepted that the runtime still gets something wrong, of which a sentence says what.
+        replaces_elsewhere: whether the node to replace does run, but not on the intended hardware.
     """
 
-    facts: tuple[Fact, ...]
-    unknown: RefusedError | None = None
-
-    @property
-    def says(self) -> str:
-        """What is wrong with the node, for people."""
-        return self.facts[0].sentence if self.facts else str(self.unknown)
-
-    @property
-    def overflows(self) -> bool:
-        """Whether large or small values go wrong."""
-        return any(fact.outcome == "overflows" for fact in self.facts)
-
-    def excuses(self, op_type: str) -> tuple[str, ...]:
-        """Sentences about what may stay if no remedy avoids it."""
-        return tuple(
-            f"{op_type}: {fact.sentence}" if fact.outcome == "elsewhere" else fact.sentence
-            for fact in self.facts
-            if fact.outcome in _EXCUSABLE
-        )
-
-    @property
-    def is_excusable(self) -> bool:
-        """Whether any of it may stay if no remedy avoids it."""
-        return any(fact.outcome in _EXCUSABLE for fact in self.facts)
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether it runs on other hardware than intended."""
-        return any(fact.outcome == "elsewhere" for fact in self.facts)
-
-    def without_excusable(self) -> Misfit:
-        """The rest of the misfit if what may stay is accepted."""
-        return Misfit(tuple(fact for fact in self.facts if fact.outcome not in _EXCUSABLE), self.unknown)
-
-    def refusal(self, runtime: Runtime, reasons: Sequence[str]) -> RefusedError:
-        """The refusal if no remedy works."""
-        if not self.facts and self.unknown is not None:
-            return self.unknown
-        last = f"; the last way tried was {reasons[-1]}" if reasons else ""
-        return RefusedError(
-            f"on {runtime}, {_FAILURES[self.facts[0].outcome]}: {self.says}", f"nothing equivalent works{last}"
-        )
+    steps: int
+    excuses: bool = False
+    replaces_elsewhere: bool = False
 
 
-def misfit(node: NodeProto, scope: Scope, facts: Sequence[Fact]) -> Misfit | None:
-    """The facts that are true of a node written for the target's opset version; None if none is."""
-    features = Features(node, scope)
-    true = []
-    unknown = None
-    for fact in facts:
+_Apply: TypeAlias = "Callable[[Remedy, NodeProto, AnyScope, Trial], list[NodeProto] | None]"
+"""Writes a form of a node and legalizes it; None if it does not apply to the node."""
+
+
+def refuse_other_operators(runtime: Runtime, node: NodeProto, scope: AnyScope) -> None:
+    """Refuse to replace a node by other operators if the runtime gets these wrong.
+
+    Raises:
+        RefusedError: it does.
+    """
+    facts = runtime.facts_against(f"{node.op_type} by other operators", node.op_type)
+    problem = misfit(node, scope, facts) if facts else None
+    if problem is not None and problem.facts:
+        raise problem.refusal(runtime, ())
+
+
+@dataclass(frozen=True)
+class Search:
+    """The search for forms of nodes.
+
+    Attributes:
+        runtime: the target.
+        book: rules that may be forms.
+        apply: writes and legalizes the nodes of a form.
+    """
+
+    runtime: Runtime
+    book: RuleBook
+    apply: _Apply
+
+    def form_that_suits(
+        self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...], within: Trial | None
+    ) -> tuple[list[NodeProto] | None, str]:
+        """Replace a node if the runtime gets it wrong or refuses it; `within` is where the node is part of a form.
+
+        Raises:
+            RefusedError: no equivalent form suits either; the reason is the fact that applies.
+        """
+        problem = misfit(node, scope, facts)
+        if problem is None:
+            return None, ""
+        if within is not None:
+            return self._replaced(node, scope, problem, within)
         try:
-            if fact.when.matches(features) and not (fact.outcome == "overflows" and 0 in (features.shape(0) or ())):
-                true.append(fact)
-        except RefusedError as refused:
-            # Operators other than reductions count as right if a fact about them cannot be decided. Otherwise, behind
-            # an operator of another domain, whose element type is unknown, every node would be refused.
-            unknown = refused if node.op_type in REDUCTIONS else None
-    return Misfit(tuple(true), unknown) if true or unknown is not None else None
+            return self._replaced(node, scope, problem, Trial(_STEPS))
+        except RefusedError:
+            return self._replaced(node, scope, problem, Trial(_STEPS, excuses=True))
 
+    def _replaced(
+        self, node: NodeProto, scope: AnyScope, problem: Misfit, trial: Trial
+    ) -> tuple[list[NodeProto] | None, str]:
+        """The replacement of a node; None if it stays because only its overflow cannot be avoided.
 
-def remedies_for(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules) -> Iterator[Remedy]:
-    """The remedies to try for a node, the least intrusive first, without those that were measured to be no better.
+        Raises:
+            RefusedError: no form suits.
+        """
+        reasons = list[str]()
+        data = node.SerializeToString()
+        form = self._form(data, scope, problem, trial, reasons)
+        # A form that runs only on other hardware is no better than such a node, but better than one that is wrong.
+        may_stay = problem.is_excusable and not (trial.replaces_elsewhere and problem.is_elsewhere)
+        if form is None and may_stay and trial.excuses:
+            self._excuse(scope, problem.excuses(node.op_type))
+            rest = problem.without_excusable()
+            if not rest.facts and rest.unknown is None:
+                return None, ""
+            form = self._form(data, scope, rest, trial, reasons)
+        if form is None:
+            raise problem.refusal(self.runtime, reasons)
+        nodes, name = form
+        return nodes, Label(f"{name} for {self.runtime.name}", problem.says)
 
-    If values overflow, these are only the ones that keep values in range: the rules made for that, or a wider type.
-    """
-    if any(fact.holds_in_every_form and fact.outcome not in _EXCUSABLE for fact in problem.facts):
-        return
-    seen = set().union(*(fact.not_by for fact in problem.facts))
-    for remedy in _candidates(node, scope, problem, rules):
-        # Several books may have the same rule.
-        if remedy.name not in seen:
-            seen.add(remedy.name)
-            yield remedy
-
-
-def _candidates(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules) -> Iterator[Remedy]:
-    if not problem.overflows:
-        yield from (_CONSTANT_VALUE, _OPERANDS_STORED)
-    yield from (form for form in forms_of(node.op_type) if form.keeps_range or not problem.overflows)
-    if node.op_type in REDUCTIONS:
-        yield from _by_rules(node, scope, problem, rules)
-    elif is_expressible(node.op_type):
-        other = Remedy(f"{node.op_type} by other operators", _other_operators)
-        if node.op_type not in NO_COMPARISON_DOES or any(other.name in fact.by for fact in problem.facts):
-            yield other
-
-
-def _by_rules(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules) -> Iterator[Remedy]:
-    """The ways to write a reduction with other operators or in another element type."""
-    own = [] if rules.book.name in ("spec", *_BOOKS) else [rules]
-    for book in (*own, *map(Rules, _BOOKS)):
-        yield from _by_rule(book, node, scope)
-    # Only float16 gains range by a cast: it overflows long before float does.
-    if not problem.overflows or scope.element_type(node.input[0]) == TensorProto.FLOAT16:
-        yield from (*CASTS, PRODUCT)
-    if not problem.overflows and node.op_type != "ReduceLogSumExp":
-        yield from _by_rule(Rules("spec"), node, scope)
-
-
-def _by_rule(book: Rules, node: NodeProto, scope: Scope) -> Iterator[Remedy]:
-    try:
-        rule = book.find(node, scope)
-    except RefusedError:
-        return
-    is_narrow = book.book.name == "spec" and node.op_type in _OVERFLOWING_BODIES
-    yield Remedy(rule.name, rule, caveat=_OVERFLOWING_BODIES[node.op_type] if is_narrow else "")
-
-
-def _value(op: Writer) -> Written | None:
-    """Replace the node by a constant, if its result depends on constants alone."""
-    value = op.scope.constant(op.node.output[0]) if len(op.node.output) == 1 else None
-    if value is None:
+    def _form(
+        self, node: bytes, scope: AnyScope, problem: Misfit, trial: Trial, reasons: list[str]
+    ) -> tuple[list[NodeProto], str] | None:
+        """The first equivalent form that suits the runtime, with its name; adds to `reasons` why others do not."""
+        # Forms of one step are tried before those of two, so that the simplest is found.
+        for steps in range(trial.steps):
+            copy = NodeProto.FromString(node)
+            for remedy in remedies_for(copy, scope, problem, self.book):
+                if remedy.caveat and not trial.excuses:
+                    continue
+                inner = replace(trial, steps=steps, replaces_elsewhere=trial.replaces_elsewhere or problem.is_elsewhere)
+                mark = scope.node_scope.mark()
+                try:
+                    nodes = self.apply(remedy, NodeProto.FromString(node), scope, inner)
+                except RefusedError as refused:
+                    scope.node_scope.roll_back(mark)
+                    if problem.says not in refused.reason or refused.operator not in ("", copy.op_type):
+                        # Otherwise, it is still the same fact.
+                        reasons.append(f"{remedy.name}: {refused.reason}")
+                    continue
+                if nodes is not None:
+                    self._excuse(scope, [remedy.caveat] if remedy.caveat else [])
+                    return nodes, remedy.name
         return None
-    return op.yields("Constant", value=numpy_helper.from_array(value)), op.scope.target_opset
 
-
-def _store_operands(op: Writer) -> Written | None:
-    """Replace operands that are computed from constants alone, such as an Identity of a weight, by initializers."""
-    inputs, scope = op.node.input, op.scope
-    values = [scope.constant(name) if name and scope.written_as(name) == "dynamic" else None for name in inputs]
-    if all(value is None for value in values):
-        return None
-    operands = [
-        name if value is None else scope.add_constant(value, "stored")
-        for name, value in zip(inputs, values, strict=True)
-    ]
-    return rewrite(op, *operands)
-
-
-def _other_operators(op: Writer) -> Written:
-    written = replacement(op.node, op.scope.target_opset, op.scope, expressions(op.node.op_type))
-    return written.nodes, written.opset
-
-
-_CONSTANT_VALUE = Remedy("its constant value", _value)
-_OPERANDS_STORED = Remedy("its constant operands stored", _store_operands)
+    def _excuse(self, scope: AnyScope, sentences: Iterable[str]) -> None:
+        """Note what the runtime still gets wrong; it is undone with the form if that is not taken."""
+        scope.node_scope.unmended.update((f"on {self.runtime}: {says}", None) for says in sentences)

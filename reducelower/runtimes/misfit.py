@@ -1,0 +1,197 @@
+"""Find the facts about a runtime that are true of a node, and the remedies that may avoid them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from onnx import NodeProto, TensorProto, numpy_helper
+
+from reducelower.adapters.absent import expressions, is_expressible, replacement
+from reducelower.adapters.builder import Writer
+from reducelower.errors import RefusedError
+from reducelower.model.schemas import REDUCTIONS
+from reducelower.rulebook import RuleBook, load_book
+from reducelower.runtimes.facts import Fact, Is
+from reducelower.runtimes.features import Features
+from reducelower.runtimes.forms import forms_of
+from reducelower.runtimes.remedies import CASTS, PRODUCT
+from reducelower.runtimes.remedy import Remedy, Written, rewrite
+from reducelower.runtimes.runtime import NO_COMPARISON_DOES, Runtime
+from reducelower.scope.scope import Scope
+
+__all__ = ["Misfit", "misfit", "remedies_for"]
+
+_OVERFLOWING_BODIES = {
+    "ReduceL2": "all that can stand for ReduceL2 squares before it adds up, which overflows.",
+    "ReduceLogSum": "all that can stand for ReduceLogSum adds up first, which overflows where the logarithm does not.",
+}
+"""Operators whose body in the specification is the last resort, with the caveat of using it.
+
+The body of ReduceLogSumExp is never used: it overflows for common values, and every kernel subtracts the maximum.
+"""
+
+_BOOKS = ("stable", "core", "portable")
+"""The books whose rules keep values in range, in the order in which they are tried; the user's own comes first."""
+
+_EXCUSABLE = frozenset({"overflows", "elsewhere"})
+"""Outcomes with which a node may stay, and is reported, if no remedy avoids them."""
+
+_FAILURES: Mapping[Is, str] = {
+    "wrong": "its result is wrong",
+    "overflows": "its result is wrong for large or small values",
+    "misshapen": "its result has the wrong shape",
+    "refused": "it is refused",
+    "absent": "it is missing",
+    "elsewhere": "it runs elsewhere",
+}
+"""How a node fails, for people."""
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A node that comes out wrong on a runtime or is refused there.
+
+    Attributes:
+        facts: the facts that are true of it.
+        unknown: why a fact cannot be decided, if one of them depends on something unknown.
+    """
+
+    facts: tuple[Fact, ...]
+    unknown: RefusedError | None = None
+
+    @property
+    def says(self) -> str:
+        """What is wrong with the node, for people."""
+        return self.facts[0].sentence if self.facts else str(self.unknown)
+
+    @property
+    def overflows(self) -> bool:
+        """Whether large or small values go wrong."""
+        return any(fact.outcome == "overflows" for fact in self.facts)
+
+    def excuses(self, op_type: str) -> tuple[str, ...]:
+        """Sentences about what may stay if no remedy avoids it."""
+        return tuple(
+            f"{op_type}: {fact.sentence}" if fact.outcome == "elsewhere" else fact.sentence
+            for fact in self.facts
+            if fact.outcome in _EXCUSABLE
+        )
+
+    @property
+    def is_excusable(self) -> bool:
+        """Whether any of it may stay if no remedy avoids it."""
+        return any(fact.outcome in _EXCUSABLE for fact in self.facts)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it runs on other hardware than intended."""
+        return any(fact.outcome == "elsewhere" for fact in self.facts)
+
+    def without_excusable(self) -> Misfit:
+        """The rest of the misfit if what may stay is accepted."""
+        return Misfit(tuple(fact for fact in self.facts if fact.outcome not in _EXCUSABLE), self.unknown)
+
+    def refusal(self, runtime: Runtime, reasons: Sequence[str]) -> RefusedError:
+        """The refusal if no remedy works."""
+        if not self.facts and self.unknown is not None:
+            return self.unknown
+        last = f"; the last way tried was {reasons[-1]}" if reasons else ""
+        return RefusedError(
+            f"on {runtime}, {_FAILURES[self.facts[0].outcome]}: {self.says}", f"nothing equivalent works{last}"
+        )
+
+
+def misfit(node: NodeProto, scope: Scope, facts: Sequence[Fact]) -> Misfit | None:
+    """The facts that are true of a node written for the target's opset version; None if none is."""
+    features = Features(node, scope)
+    true = []
+    unknown = None
+    for fact in facts:
+        try:
+            if fact.when.matches(features) and not (fact.outcome == "overflows" and 0 in (features.shape(0) or ())):
+                true.append(fact)
+        except RefusedError as refused:
+            # Operators other than reductions count as right if a fact about them cannot be decided. Otherwise, behind
+            # an operator of another domain, whose element type is unknown, every node would be refused.
+            unknown = refused if node.op_type in REDUCTIONS else None
+    return Misfit(tuple(true), unknown) if true or unknown is not None else None
+
+
+def remedies_for(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook) -> Iterator[Remedy]:
+    """The remedies to try for a node, the least intrusive first, without those that were measured to be no better.
+
+    If values overflow, these are only the ones that keep values in range: the rules made for that, or a wider type.
+    """
+    if any(fact.holds_in_every_form and fact.outcome not in _EXCUSABLE for fact in problem.facts):
+        return
+    seen = set().union(*(fact.not_by for fact in problem.facts))
+    for remedy in _candidates(node, scope, problem, book):
+        # Several books may have the same rule.
+        if remedy.name not in seen:
+            seen.add(remedy.name)
+            yield remedy
+
+
+def _candidates(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook) -> Iterator[Remedy]:
+    if not problem.overflows:
+        yield from (_CONSTANT_VALUE, _OPERANDS_STORED)
+    yield from (form for form in forms_of(node.op_type) if form.keeps_range or not problem.overflows)
+    if node.op_type in REDUCTIONS:
+        yield from _by_rules(node, scope, problem, book)
+    elif is_expressible(node.op_type):
+        other = Remedy(f"{node.op_type} by other operators", _other_operators)
+        if node.op_type not in NO_COMPARISON_DOES or any(other.name in fact.by for fact in problem.facts):
+            yield other
+
+
+def _by_rules(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook) -> Iterator[Remedy]:
+    """The ways to write a reduction with other operators or in another element type."""
+    own = [] if book.name in ("spec", *_BOOKS) else [book]
+    for each in (*own, *map(load_book, _BOOKS)):
+        yield from _by_rule(each, node, scope)
+    # Only float16 gains range by a cast: it overflows long before float does.
+    if not problem.overflows or scope.element_type(node.input[0]) == TensorProto.FLOAT16:
+        yield from (*CASTS, PRODUCT)
+    if not problem.overflows and node.op_type != "ReduceLogSumExp":
+        yield from _by_rule(load_book("spec"), node, scope)
+
+
+def _by_rule(book: RuleBook, node: NodeProto, scope: Scope) -> Iterator[Remedy]:
+    try:
+        rule = book.rule_for(node, scope)
+    except RefusedError:
+        return
+    if rule is not None:
+        is_narrow = book.name == "spec" and node.op_type in _OVERFLOWING_BODIES
+        yield Remedy(rule.name, rule, caveat=_OVERFLOWING_BODIES[node.op_type] if is_narrow else "")
+
+
+def _value(op: Writer) -> Written | None:
+    """Replace the node by a constant, if its result depends on constants alone."""
+    value = op.scope.constant(op.node.output[0]) if len(op.node.output) == 1 else None
+    if value is None:
+        return None
+    return op.yields("Constant", value=numpy_helper.from_array(value)), op.scope.target_opset
+
+
+def _store_operands(op: Writer) -> Written | None:
+    """Replace operands that are computed from constants alone, such as an Identity of a weight, by initializers."""
+    inputs, scope = op.node.input, op.scope
+    values = [scope.constant(name) if name and scope.written_as(name) == "dynamic" else None for name in inputs]
+    if all(value is None for value in values):
+        return None
+    operands = [
+        name if value is None else scope.add_constant(value, "stored")
+        for name, value in zip(inputs, values, strict=True)
+    ]
+    return rewrite(op, *operands)
+
+
+def _other_operators(op: Writer) -> Written:
+    written = replacement(op.node, op.scope.target_opset, op.scope, expressions(op.node.op_type))
+    return written.nodes, written.opset
+
+
+_CONSTANT_VALUE = Remedy("its constant value", _value)
+_OPERANDS_STORED = Remedy("its constant operands stored", _store_operands)
