@@ -54,17 +54,6 @@ class Change:
     after: Verdict
     made: Converted | None = None
 
-    @property
-    def same(self) -> bool:
-        """Whether the conversion left the model as it was."""
-        return self.made is not None and self.made.model == self.case.model
-
-    @property
-    def step(self) -> str:
-        """Both verdicts."""
-        after = TOOL_REFUSED if self.after.kind == TOOL_REFUSED else self.after.word
-        return f"{self.before.word} -> {after}{', and told' if self.is_reported_wrong else ''}"
-
     def wrongly_refused_by(self, facts: Iterable[Fact]) -> list[Fact]:
         """The facts that refuse the case although the runtime is right on it."""
         if self.after.kind != TOOL_REFUSED or self.before.word != "right":

@@ -60,11 +60,22 @@ def _advance(what: str) -> Callable[[int, int], None]:
     return advance
 
 
+def step(change: Change) -> str:
+    """Both verdicts."""
+    after = TOOL_REFUSED if change.after.kind == TOOL_REFUSED else change.after.word
+    return f"{change.before.word} -> {after}{', and told' if change.is_reported_wrong else ''}"
+
+
+def is_left(change: Change) -> bool:
+    """Whether the conversion left the model as it was."""
+    return change.made is not None and change.made.model == change.case.model
+
+
 def report(changes: Sequence[Change]) -> None:
     """Print how many cases changed in which way, and every case that is not right afterwards."""
-    for step, count in sorted(Counter(change.step for change in changes).items()):
-        print(f"{count:6}  {step}")
-    print(f"{sum(change.same for change in changes):6}  models left as they were")
+    for name, count in sorted(Counter(map(step, changes)).items()):
+        print(f"{count:6}  {name}")
+    print(f"{sum(map(is_left, changes)):6}  models left as they were")
     for title, wanted in (
         ("must not be", [change for change in changes if change.is_bad]),
         ("refused by the conversion", [change for change in changes if change.after.kind == TOOL_REFUSED]),
@@ -73,11 +84,11 @@ def report(changes: Sequence[Change]) -> None:
             print(f"\n{title}:")
         grouped: dict[tuple[str, str], list[Change]] = {}
         for change in wanted:
-            grouped.setdefault((change.step, change.after.detail), []).append(change)
-        for (step, detail), group in grouped.items():
-            print(f"  {len(group)}x {step}: {detail}")
+            grouped.setdefault((step(change), change.after.detail), []).append(change)
+        for (name, detail), group in grouped.items():
+            print(f"  {len(group)}x {name}: {detail}")
             for change in group[:3]:
-                print(f"      {change.case.name}{' (model unchanged)' if change.same else ''}")
+                print(f"      {change.case.name}{' (model unchanged)' if is_left(change) else ''}")
 
 
 def summary(changes: Sequence[Change], runtime: str, target: str, today: str, suite_size: int) -> dict[str, object]:
