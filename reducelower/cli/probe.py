@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from reducelower.conformance.case import Case
     from reducelower.conformance.distilling import Distilled
     from reducelower.conformance.process import Subject, Worker
+    from reducelower.conformance.running import Probed
 
 __all__ = ["command"]
 
@@ -92,7 +94,7 @@ def command(**options: Any) -> int:
     try:
         about = {"version": options["version"], "tolerance": options["tolerance"]}
         with Worker(subject, options["time_limit"], **about) as worker:
-            distilled, text = _measured(worker, options)
+            probed, distilled = _measured(worker, options)
     except UnusableError as error:
         missing = options["runtime"] and not options["interpreter"]
         hint = "; --interpreter names the Python that has it" if missing else ""
@@ -106,7 +108,12 @@ def command(**options: Any) -> int:
     ]
     write_whole(output, target_text(distilled.runtime, remarks), overwrite=options["force"])
     if not options["quiet"]:
-        result(text, f"wrote {output}: {counted(len(distilled.runtime.facts), 'fact')}")
+        counts = Counter(each.word for each in probed.results)
+        words = ", ".join(f"{counts[word]} {word}" for word in ("right", "wrong", "refused"))
+        result(f"{distilled.runtime}: {counted(len(probed.results), 'case')}, {words}")
+        more = f"; {counted(len(left), 'case')} that none explains stand at its top" if left else ""
+        facts = counted(len(distilled.runtime.facts), "fact")
+        result(f"wrote {output}: {facts}, which 'reducelower targets {output}' lists{more}")
     return DONE
 
 
@@ -134,13 +141,12 @@ def _subject(options: Mapping[str, Any]) -> Subject:
     return Subject.of_runtime(runtime, options["interpreter"])
 
 
-def _measured(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, str]:
-    """The facts that the suite shows, and the report."""
+def _measured(worker: Worker, options: Mapping[str, Any]) -> tuple[Probed, Distilled]:
+    """What the suite gave, and the facts that it shows."""
     from reducelower.conformance.distilling import distil
     from reducelower.conformance.mending import corrected
     from reducelower.conformance.running import probe
     from reducelower.conformance.suite import suite
-    from reducelower.conformance.told import as_text
     from reducelower.conformance.whole_models import FEATURE_OPSETS, feature_cases
 
     cases = suite(options["operators"] or None)
@@ -152,8 +158,7 @@ def _measured(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, st
         "converted models", cases, options, partial(corrected, worker, probed, distilled.runtime)
     )
     unsolved = tuple(change.case for change in changes if change.is_bad)
-    distilled = replace(distilled, runtime=runtime, undescribed=unsolved)
-    return distilled, as_text(probed, distilled)
+    return probed, replace(distilled, runtime=runtime, undescribed=unsolved)
 
 
 def _with_progress(noun: str, cases: Sequence[Case], options: Mapping[str, Any], work: Callable[..., Result]) -> Result:
