@@ -35,7 +35,9 @@ __all__ = ["check", "convert", "expand", "raise_", "repair"]
             "--raise is_raised",
             "Then fold what spells out a normalization or a composite reduction into that operator, as raise does.",
         ),
-        *("--rules", *CONVERSION, "--ir-version", "--repair", *VERIFICATION, "--report"),
+        *("--rules", *CONVERSION),
+        option("--inline", "First copy local functions in place of their calls."),
+        *("--ir-version", "--repair", *VERIFICATION, "--report"),
     ),
 )
 @click.pass_context
@@ -51,7 +53,7 @@ def convert(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
       reducelower convert model.onnx -o model17.onnx --opset 17 --raise
       reducelower convert models/ --output-dir converted/ --opset 17 --jobs 4 --resume
     """
-    if not has_goal(options):
+    if not (options["inline"] or has_goal(options)):
         raise click.UsageError(
             "say what to convert to: --opset N, --for NAME, --without OPERATOR or several; "
             "--ir-version N alone changes nothing else",
