@@ -6,8 +6,7 @@ Most operator boundaries only change element types that a given model does not u
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import cache
 
 from onnx import AttributeProto, NodeProto, defs
@@ -50,37 +49,23 @@ _HANDLED = frozenset({"If", "Loop", "Scan", "SequenceMap", "Constant"})
 
 
 @cache
-def _produced(op_type: str, opset: int, domain: str) -> tuple[frozenset[str], bool] | None:
-    """Types that an operator yields for any input, and whether attributes can choose others; None if unknown."""
-    operator = schema(op_type, opset, domain) if not domain else _any_schema(op_type, domain)
-    if operator is None:
-        return None
-    of_inputs = {parameter.type_str for parameter in operator.inputs}
+def _produced(op_type: str, opset: int) -> tuple[frozenset[str], bool]:
+    """Types that an operator yields for any input, and whether attributes can choose others."""
+    operator = schema(op_type, opset)
+    of_inputs = {parameter.type_str for parameter in operator.inputs} if operator else set()
     fixed: set[str] = set()
     chosen = False
-    for output in operator.outputs:
+    for output in operator.outputs if operator else ():
         if output.type_str in of_inputs:
             continue
-        types = output.types
-        if len(types) == 1 or domain:
-            fixed |= types
+        if len(output.types) == 1:
+            fixed |= output.types
         elif op_type not in _HANDLED:
             chosen = True
             # The element type of a sequence occurs by itself; the sequence type has to be added.
-            fixed.update(name for name in types if name.startswith(("seq(", "optional(")))
+            fixed.update(name for name in output.types if name.startswith(("seq(", "optional(")))
     return frozenset(fixed), chosen
 
-
-@cache
-def _any_schema(op_type: str, domain: str) -> defs.OpSchema | None:
-    history = [entry for entry in defs.get_all_schemas_with_history() if entry.domain == domain]
-    matches = [entry for entry in history if entry.name == op_type]
-    return max(matches, key=lambda entry: entry.since_version, default=None)
-
-
-_DEFAULT = frozenset(map(str.encode, DEFAULT_DOMAINS))
-
-_TENSOR = re.compile(r"tensor\(\w+\)")
 
 _HOLDING_TYPES = {("Type", 4), ("Type", 9)}
 """The fields of a type for sequences and optional values."""
@@ -95,36 +80,25 @@ def occurring(source: Document, opset: int) -> frozenset[str] | None:
     The result may include types that do not occur, but it never misses one that does.
     """
     columns = source.columns
+    if not columns.domains <= DEFAULT_DOMAINS:
+        return None
     held = (element_type for name, (_, element_type) in HELD_IN.items() if name in columns.attributes)
     names = [element_type_name(number) for number in {*columns.element_types, *held} if number]
     types = {f"tensor({name})" for name in names}
     if not _HOLDING_TYPES.isdisjoint(columns.fields):
         types.update(container.format(name) for container in _CONTAINERS for name in names)
-    choosing: set[str] = set()
-    for op_type in columns.operators:
-        produced = _produced(op_type, opset, "")
-        if produced is not None:
-            types |= produced[0]
-            choosing |= {op_type} if produced[1] else set()
-    for node in _nodes_of(source, choosing):
-        if node.domain in DEFAULT_DOMAINS:
-            types |= _chosen(node) if node.op_type in choosing else set()
-            continue
-        produced = _produced(node.op_type, 0, node.domain)
-        if produced is None:
-            return None
-        types.update(produced[0], _TENSOR.findall(" ".join(produced[0])))
+    choosing = {op_type for op_type in columns.operators if _produced(op_type, opset)[1]}
+    types.update(*(_produced(op_type, opset)[0] for op_type in columns.operators))
+    types.update(*(_chosen(node) for node in _nodes_of(source, choosing) if node.op_type in choosing))
     return frozenset(types)
 
 
 def _nodes_of(source: Document, operators: Collection[str]) -> Iterable[NodeProto]:
-    """At least the nodes of some operators, and those of other domains."""
-    main = source.columns.main_nodes
-    nodes: Sequence[NodeProto] = source.message.graph.node
+    """At least the nodes of some operators, without a look at all others of a large graph."""
+    kinds, nodes = source.columns.main_nodes.operators, source.message.graph.node
     wanted = {op_type.encode() for op_type in HOLDING_GRAPHS.union(operators) & source.columns.operators}
-    if set(main.domains) <= _DEFAULT and len(main.operators) == len(nodes):
-        nodes = [nodes[at] for at, op_type in enumerate(main.operators) if op_type in wanted] if wanted else []
-    return walk(nodes)
+    are_all = len(kinds) == len(nodes)  # else a node has no operator
+    return walk([nodes[at] for at, op_type in enumerate(kinds) if op_type in wanted] if are_all else nodes)
 
 
 def _chosen(node: NodeProto) -> set[str]:

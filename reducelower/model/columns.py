@@ -77,6 +77,11 @@ class Columns:
         """The operators of all nodes, of any domain."""
         return frozenset(map(bytes.decode, self._all("operator")))
 
+    @property
+    def domains(self) -> frozenset[str]:
+        """The domains of all nodes that state one."""
+        return frozenset(map(bytes.decode, self._all("domain")))
+
     @cached_property
     def attributes(self) -> frozenset[str]:
         """The names of all attributes."""
