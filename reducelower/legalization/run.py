@@ -96,7 +96,8 @@ def run(
     problem = problem or refuse_ir_version(model, source, settings.ir_version)
     released = release_initializers(model, old_ir)
     # Below IR version 4, inference does not read initializers that are not inputs, so it comes last.
-    problem = problem or _refuse_misfit(model, source, plan, rewriter, memo, settings, graph_pass.applied)
+    if problem is None and settings.validate:
+        problem = _refuse_misfit(model, source, opset, rewriter, memo, graph_pass.applied)
     if problem:
         return replace(plan, refusals=(problem,), unmended=())
     notes = [*plan.notes, *filter(None, [released])]
@@ -122,45 +123,36 @@ def _refuse_beforehand(
 
 
 def _refuse_misfit(
-    model: ModelProto,
-    source: Document,
-    plan: Plan,
-    rewriter: NodeRewriter,
-    memo: Memo,
-    settings: Settings,
-    own_rules: Sequence[Place],
+    model: ModelProto, source: Document, opset: int, rewriter: NodeRewriter, memo: Memo, own_rules: Sequence[Place]
 ) -> Refusal | None:
-    """Refuse the result if strict inference objects to it, and a rewrite may be the cause.
-
-    Causes are a doubtful rewrite, an If branch, an operator that inference does not know at the model's opset version,
-    and the user's own rules.
+    """Refuse the result if strict inference objects to it, and a rewrite or a rule of the user's own may be the cause.
 
     Raises:
         RuleError: inference objects, and rules of the user's own were applied.
     """
-    opset, goal = plan.source_opset, rewriter.goal
-    own_rules = own_rules if settings.validate else ()
-    in_doubt, hint = (
-        next(iter(memo.doubts), "") if settings.validate else "",
-        "state the types of what it reads and yields",
-    )
-    crosses = goal < UNLIKE_BRANCHES_SINCE <= opset
-    if not in_doubt and crosses and any(node.op_type == "If" for node in all_nodes(model)):
-        # With more constants than before, inference may find different shapes in the branches of an If.
-        in_doubt, hint = "If", f"opset {UNLIKE_BRANCHES_SINCE} is the oldest whose branches may give different shapes"
-    if not in_doubt and settings.validate:
-        met = sorted(set[str]().union(*rewriter.tables.values()))
-        in_doubt = next((op_type for op_type in met if _is_inferred_only_at(goal, op_type, opset)), "")
-        hint = f"correct the types that the model states; at opset {opset} inference does not know {in_doubt}"
-    if not (in_doubt or own_rules):
-        return None
-    if not (reason := new_objection(source, Document(model))):
+    in_doubt, hint = _doubt(model, opset, rewriter, memo)
+    if not (in_doubt or own_rules) or not (reason := new_objection(source, Document(model))):
         return None
     if own_rules:
         first, *others = dict.fromkeys(own_rules)
         more = "".join(f", or what {path}:{line} writes" for path, line in others)
         raise RuleError(f"what it writes{more} does not fit the model: {reason}", *first)
     return Refusal("graph", "", in_doubt, f"what takes the place of a node does not fit the model: {reason}", hint)
+
+
+def _doubt(model: ModelProto, opset: int, rewriter: NodeRewriter, memo: Memo) -> tuple[str, str]:
+    """An operator of which the result may not fit the model, and what to do then; empty if there is none."""
+    if memo.doubts:
+        return memo.doubts[0], "state the types of what it reads and yields"
+    goal = rewriter.goal
+    if goal < UNLIKE_BRANCHES_SINCE <= opset and any(node.op_type == "If" for node in all_nodes(model)):
+        # With more constants than before, inference may find different shapes in the branches of an If.
+        return "If", f"opset {UNLIKE_BRANCHES_SINCE} is the oldest whose branches may give different shapes"
+    for op_type in sorted(set[str]().union(*rewriter.tables.values())):
+        if _is_inferred_only_at(goal, op_type, opset):
+            reason = f"at opset {opset} inference does not know {op_type}"
+            return op_type, f"correct the types that the model states; {reason}"
+    return "", ""
 
 
 @cache
