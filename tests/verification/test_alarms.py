@@ -106,3 +106,11 @@ def test_a_sum_of_squares_beyond_the_range_may_be_cut_or_wrap() -> None:
         given = np.array([result], np.int64)
         assert _is_right("ReduceSumSquare", np.full((1, 3), root), given)
         assert not _is_right("ReduceSumSquare", np.array([[root, 0, 0]]), given)
+
+
+def test_the_body_of_an_operator_loses_digits_below_the_version_that_brought_it_too() -> None:
+    """The body of ReduceL2 (18) adds up doubles in single precision."""
+    source = model("g (double[2, 3] x) => (double[2, 1] y) { y = ReduceL2 <axes = [1]> (x) }", 11)
+    made = legalize(source, Target(11, without={"ReduceL2"}), rules="spec")
+    found = verify(source, made.model, plan=made.plan)
+    assert found.equivalent and found.losing, str(found)

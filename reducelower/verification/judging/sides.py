@@ -19,7 +19,7 @@ from reducelower.verification.running.conditions import CPU
 from reducelower.verification.running.reference import wrong_in_reference
 from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime, Session, try_load, try_run
 from reducelower.verification.running.source import Source
-from reducelower.verification.running.wider import in_double, with_bodies
+from reducelower.verification.running.wider import in_double, modern, with_bodies
 
 __all__ = ["REDRAWN", "Sides"]
 
@@ -97,7 +97,7 @@ def _in_double(model: ModelProto, runtimes: Sequence[str]) -> Session | None:
 
 def _as_bodies(model: ModelProto, runtimes: Sequence[str]) -> Session | None:
     """A model as function bodies of the specification, in the runtime of the result."""
-    body = with_bodies(model)
+    body = with_bodies(modern(model))
     if body is None:
         return None
     runtime = OnnxRuntime(CPU) if runtimes[1] == OnnxRuntime.name else ReferenceRuntime()

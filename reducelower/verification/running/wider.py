@@ -10,12 +10,13 @@ from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, inl
 from reducelower.files.external import all_tensors
 from reducelower.model.graph import all_nodes, graphs
 from reducelower.model.numbers import FLOATS
-from reducelower.model.schemas import DEFAULT_DOMAINS, has_body, schema
+from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, has_body, schema
 from reducelower.verification.running.reference import TYPES_IN_ATTRIBUTES, float_types, wrong_in_reference
 from reducelower.verification.running.source import default_opset
 
-__all__ = ["in_double", "with_bodies"]
+__all__ = ["in_double", "modern", "with_bodies"]
 
+_WITH_BODIES = 18
 _KEPT = [("", "Clip"), ("", "Range")]  # their bodies depend on types, which are unknown within other bodies
 
 
@@ -57,6 +58,23 @@ def _widen(model: ModelProto) -> None:
         if tensor.data_type in FLOATS:
             wide = numpy_helper.to_array(tensor).astype(np.float64)
             tensor.CopyFrom(numpy_helper.from_array(wide, tensor.name))
+
+
+def modern(model: ModelProto) -> ModelProto:
+    """A model of one Reduce operator at the opset version in which it got a function body; any other one itself."""
+    nodes, opset = model.graph.node, default_opset(model)
+    if len(nodes) != 1 or nodes[0].op_type not in REDUCTIONS or opset >= _WITH_BODIES:
+        return model
+    copy = deepcopy(model)
+    (node,) = copy.graph.node
+    axes = [item for item in node.attribute if item.name == "axes"]
+    if axes:
+        node.input.append("axes/of body")
+        copy.graph.initializer.append(numpy_helper.from_array(np.array(axes[0].ints, np.int64), node.input[-1]))
+        node.attribute.remove(axes[0])
+    del copy.opset_import[:]
+    copy.opset_import.add(version=_WITH_BODIES)
+    return copy
 
 
 def with_bodies(model: ModelProto) -> ModelProto | None:
