@@ -155,30 +155,33 @@ def _findings(claims: Sequence[Claim], checker: Checker) -> Iterator[Judged]:
 def of_rewrites(claims: Sequence[Claim], checker: Checker) -> Iterator[Judged]:
     """Findings for rewrites that are the same by structure, or hold whatever they did not ask about.
 
-    Rewrites of equal entries are one, on operands of the same types and ranks.
+    Rewrites of one entry are one, on operands like those that some of them have in a run of the source.
     """
     same: dict[tuple[str, str], list[Claim]] = {}
-    kinds: dict[object, list[Claim]] = {}
+    kinds: dict[int, list[Claim]] = {}
     for claim in claims:
         if claim.is_same:
             same.setdefault((claim.named.op_type, claim.named.rule), []).append(claim)
         elif claim.rewrite is not None:
-            types = map(claim.level.left.type_of, claim.rewrite.operands)
-            ranks = tuple((kind, None if dims is None else len(dims)) for kind, dims in types)
-            kinds.setdefault((id(claim.rewrite.entry or claim), ranks), []).append(claim)
+            kinds.setdefault(id(claim.rewrite.entry or claim), []).append(claim)
     for (op_type, rule), alike in same.items():
         yield SiteVerification(op_type, rule, (), is_proved=True), alike
+    chosen = [(claim, claim.rewrite) for alike in kinds.values() for claim in some(alike)]
+    in_main = (rewrite for claim, rewrite in chosen if rewrite is not None and claim.level.path == "graph")
+    checker.watch({name for rewrite in in_main for name in rewrite.operands})
     groups: dict[object, _Group] = {}
     for alike in kinds.values():
         checker.clock.check()
         with suppress(CannotRunError):
-            pairs = list(map(cut_rewrite, some(alike)))
-            groups.setdefault(pairs[0].key, _Group()).add(pairs, alike)
-    yield from (
-        (finding, group.claims)
-        for finding, group in _checked(groups.values(), checker)
-        if _holds(finding, group.pairs[0])
-    )
+            pairs = [cut_rewrite(claim, checker.seen) for claim in some(alike)]
+            groups.setdefault(tuple(dict.fromkeys(pair.key for pair in pairs)), _Group()).add(pairs, alike)
+    for group in groups.values():
+        of_types: dict[object, list[Pair]] = {}
+        for pair in group.pairs:
+            of_types.setdefault(pair.key, []).append(pair)
+        findings = [checker.check(pairs) for pairs in of_types.values()]
+        if all(map(_holds, findings, group.pairs)):
+            yield next((finding for finding in findings if finding.status != "equal"), findings[0]), group.claims
 
 
 @dataclass

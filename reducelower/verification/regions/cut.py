@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto, TypeProto, helper
@@ -58,8 +59,10 @@ def cut(claim: Claim, *, fixed: bool = False, rings: int = 0) -> Pair:
         rings -= not alone
 
 
-def cut_rewrite(claim: Claim) -> Pair:
+def cut_rewrite(claim: Claim, values: Mapping[str, Any]) -> Pair:
     """Cut out a claim that is a rewrite, with what it did not ask about left free; sizes are free unless they are 1.
+
+    Types and sizes are those of the operands' values, as far as these are known.
 
     Raises:
         CannotRunError: it cannot stand alone.
@@ -72,7 +75,7 @@ def cut_rewrite(claim: Claim) -> Pair:
     left, right = (_Side(*each, ends=ends) for each in _targets(claim))
     for side in (left, right):
         side.inputs = dict(sorted(side.inputs.items(), key=lambda item: -item[1]))  # in the order of the operands
-    pair = _pair(claim, left, right)
+    pair = _pair(claim, left, right, values)
     pair.inputs = [
         replace(item, dims=None if item.dims is None else tuple(1 if dim == 1 else None for dim in item.dims))
         for item in pair.inputs
@@ -99,7 +102,7 @@ def _targets(claim: Claim) -> tuple[tuple[Place, Sequence[str]], tuple[Place, Se
     return (level.left, [left for left, _ in claim.pairs]), (level.right, [right for _, right in claim.pairs])
 
 
-def _pair(claim: Claim, left: _Side, right: _Side) -> Pair:
+def _pair(claim: Claim, left: _Side, right: _Side, values: Mapping[str, Any] = _NO_ENDS) -> Pair:
     names: dict[int, str] = {}
     for side, prefix in ((left, ""), (right, "after/")):
         for name, number in side.inputs.items():
@@ -109,7 +112,7 @@ def _pair(claim: Claim, left: _Side, right: _Side) -> Pair:
     if claim.named.raised_from:
         sides.reverse()
     ((nodes, constants), before), ((replacement, others), after) = sides
-    inputs = _inputs(left, right, names)
+    inputs = _inputs(left, right, names, values)
     return Pair(claim, nodes, replacement, inputs, (constants, others), before, after, outputs)
 
 
@@ -230,12 +233,15 @@ def _most_held(value: Array) -> int:
     return _FEW_FLOATS if value.dtype.kind == "f" else SMALL_CONSTANT
 
 
-def _inputs(left: _Side, right: _Side, names: Mapping[int, str]) -> list[InputSpec]:
+def _inputs(left: _Side, right: _Side, names: Mapping[int, str], values: Mapping[str, Any]) -> list[InputSpec]:
     """What is known about every input, from the model that knows more; names of sizes mean something in one only."""
     found: dict[int, InputSpec] = {}
     for side in (left, right):
         for name, number in side.inputs.items():
-            known = found.get(number)
+            known, value = found.get(number), values.get(name)
+            if known is None and isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+                found[number] = InputSpec(names[number], helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+                continue
             if known is not None and known.element_type and known.dims is not None and None not in known.dims:
                 continue  # asking the second model may infer all of its types
             other = InputSpec(names[number], *side.place.type_of(name))
