@@ -18,8 +18,8 @@ from pathlib import Path
 from onnx import ModelProto, TensorProto
 
 from reducelower.files.external import external_tensors
+from reducelower.files.wire import LENGTH, RAW_DATA, Field, MalformedError, Piece, Window, varint, with_initializers
 from reducelower.model.skeleton import LARGEST_CONSTANT
-from reducelower.model.wire import LENGTH, RAW_DATA, Field, MalformedError, Piece, Window, varint, with_initializers
 
 __all__ = ["WORTH_LIFTING", "InlineWeights", "lift", "splice"]
 

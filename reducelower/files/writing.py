@@ -15,8 +15,8 @@ from reducelower.files.formats import LARGEST_MESSAGE
 from reducelower.files.inline import splice
 from reducelower.files.pending import PendingFile
 from reducelower.files.reading import LoadedModel
+from reducelower.files.wire import Piece
 from reducelower.model.document import Document
-from reducelower.model.wire import Piece
 
 __all__ = ["is_there", "resolve_destination", "write_model"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -60,7 +61,7 @@ def _changed_reads(edit: Edit) -> tuple[Sequence[bytes], Sequence[bytes]]:
     nodes = edit.scope.node_list
     edited = nodes.touched - edit.replaced.keys()  # the subgraphs that they had before have edits of their own
     before = inputs_of(map(nodes.source.data.__getitem__, edited.union(edit.replaced)))
-    return before, [*inputs_of(map(nodes.serialized, edited)), *reads_of(edit.replaced.values())]
+    return before, [*inputs_of(map(nodes.serialized, edited)), *reads_of(chain.from_iterable(edit.replaced.values()))]
 
 
 def _remove_node(name: str, home: GraphScope, edit: Edit, removed: Collection[str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from reducelower.errors import Refusal
 from reducelower.model.graph import node_label, walk
-from reducelower.model.nodelist import Replacement, nodes_of
+from reducelower.model.nodelist import Replacement
 from reducelower.model.rewrites import Applied, Entry
 from reducelower.model.text import counted
 from reducelower.model.value_info import state
@@ -18,6 +18,7 @@ from reducelower.options import Target
 from reducelower.plan import Label, Site
 from reducelower.scope.blanks import blank
 from reducelower.scope.graph import GraphScope
+from reducelower.scope.values import Stored
 
 if TYPE_CHECKING:
     from reducelower.legalization.memo.outcome import Outcome
@@ -87,7 +88,7 @@ class Edit:
         sites = []
         shift = 0
         for index in sorted({*self.replaced, *names} if report else ()):
-            count = len(nodes_of(self.replaced[index])) if index in self.replaced else 1
+            count = len(self.replaced[index]) if index in self.replaced else 1
             if index in names:
                 op_type, label = self.sites[index]
                 because = label.because if isinstance(label, Label) else ""
@@ -161,10 +162,10 @@ def _entry_of(read: ReadNode, outcome: Outcome, graph: GraphScope) -> Entry:
         operand = blank(question.value) if question.value >= 0 else ""
         if question.name == "known_of" and isinstance(answer, tuple):
             answers += [("known", blank(at), facts) for at, facts in enumerate(answer)]
-        elif question.name not in ("constant_number", "small_constant_number", "small_stated_number"):
+        elif isinstance(answer, Stored):
+            constants[operand] = answer.array
+        elif answer is not None:
             answers.append((question.name, operand, answer))
-        elif isinstance(answer, int) and (value := graph.ground.values[answer]) is not None:
-            constants[operand] = value
     added = {name: each.tensor for name, each in outcome.added.items()}
     return Entry(
         read.in_blanks(),

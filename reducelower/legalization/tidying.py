@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from onnx import NodeProto, TensorProto, numpy_helper
+from onnx import NodeProto, numpy_helper
 
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
@@ -34,8 +34,6 @@ _RANDOM = frozenset(
 
 _SIZE_OPERATORS = ("Shape", "Size")
 
-_INTEGERS = (TensorProto.INT32, TensorProto.INT64)
-"""Element types of sizes, and of values computed from sizes."""
 
 _DATA = "⟦0⟧"
 """The blank of a node's first operand."""
@@ -131,9 +129,7 @@ def _computed(node: NodeProto, scope: NodeScope) -> str:
     for name in node.input:
         value = scope.constant(name) if name and scope.is_new(name) else None
         if name and not scope.is_new(name):
-            # To learn whether data are computed from constants means to look at everything that they come from. Sizes
-            # are integers, so this is worth it for integers only.
-            value = scope.small_constant(name, stated=name == _DATA and scope.element_type(name) not in _INTEGERS)
+            value = scope.small_constant(name)
         if name and value is None:
             return ""
         values.append(value)

@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, cached_property
-from itertools import chain
+from functools import cached_property
 from typing import TypeAlias
 
 from onnx import GraphProto, NodeProto
 
 from reducelower.model.columns import NodeColumns, message_class
 from reducelower.model.graph import read_by
-from reducelower.model.wire import varint
 
-__all__ = ["NodeList", "Replacement", "as_graph", "inputs_of", "nodes_of", "reads_of"]
+__all__ = ["NodeList", "Replacement", "inputs_of", "nodes_of", "reads_of"]
 
-Replacement: TypeAlias = "Sequence[NodeProto] | bytes"
-"""Nodes that replace another: messages, or the bytes of a GraphProto that holds only nodes."""
+Replacement: TypeAlias = "Sequence[NodeProto | bytes]"
+"""Nodes that replace another: messages, or serialized ones."""
 
 
 def nodes_of(replacement: Replacement) -> Sequence[NodeProto]:
-    """The nodes of a replacement. If it is bytes, they are copies, and editing them has no effect."""
-    return GraphProto.FromString(replacement).node if isinstance(replacement, bytes) else replacement
+    """The nodes of a replacement. Of serialized ones they are copies, and editing them has no effect."""
+    return [NodeProto.FromString(node) if isinstance(node, bytes) else node for node in replacement]
 
 
-def as_graph(nodes: Iterable[bytes]) -> bytes:
+def _serialized(node: NodeProto | bytes) -> bytes:
+    return node if isinstance(node, bytes) else node.SerializeToString()
+
+
+def _as_graph(nodes: Iterable[bytes]) -> bytes:
     """Serialized nodes as those of a serialized GraphProto."""
-    return b"".join([_head(len(node)) + node for node in nodes])
+    return message_class("GraphOfNodes")(field_1=nodes).SerializeToString()  # type: ignore[no-any-return]
 
 
 def inputs_of(nodes: Iterable[bytes]) -> Sequence[bytes]:
     """The inputs of serialized nodes, once for each time, without what their subgraphs read."""
-    return message_class("Graph").FromString(as_graph(nodes)).field_1.field_1[:]  # type: ignore[no-any-return]
+    return message_class("Graph").FromString(_as_graph(nodes)).field_1.field_1[:]  # type: ignore[no-any-return]
 
 
-def reads_of(replacements: Iterable[Replacement]) -> Sequence[bytes]:
-    """The names that replacements and their subgraphs read, once for each time."""
-    data = b"".join(map(_bytes_of, replacements))
-    nodes = message_class("Graph").FromString(data).field_1  # all nodes as one, without looking at each
-    if nodes.field_5.HasField("field_6") or nodes.field_5.HasField("field_11"):
+def reads_of(nodes: Iterable[NodeProto | bytes]) -> Sequence[bytes]:
+    """The names that nodes and their subgraphs read, once for each time."""
+    data = list(map(_serialized, nodes))
+    as_one = message_class("Graph").FromString(_as_graph(data)).field_1  # without looking at each
+    if as_one.field_5.HasField("field_6") or as_one.field_5.HasField("field_11"):
         return [name.encode() for node in nodes_of(data) for name in read_by(node)]
-    return nodes.field_1[:]  # type: ignore[no-any-return]
+    return as_one.field_1[:]  # type: ignore[no-any-return]
 
 
 class NodeList:
@@ -107,25 +109,12 @@ class NodeList:
             nodes[index] = self.serialized(index)
         # A rule may have appended nodes to the body after this list was made.
         nodes += map(NodeProto.SerializeToString, self._holder.node[len(nodes) :])
-        heads = list(map(_head, map(len, nodes)))
-        for index, replacement in replaced.items():
-            if index >= 0:
-                heads[index], nodes[index] = b"", _bytes_of(replacement)
-        spliced = _bytes_of(replaced.get(-1, ())) + b"".join(chain.from_iterable(zip(heads, nodes, strict=True)))
+        spliced = list(map(_serialized, replaced.get(-1, ())))
+        copied = 0
+        for index in sorted(replaced.keys() - {-1}):
+            spliced += nodes[copied:index]
+            spliced += map(_serialized, replaced[index])
+            copied = index + 1
+        spliced += nodes[copied:]
         self._holder.ClearField("node")
-        if isinstance(self._holder, GraphProto):
-            self._holder.MergeFromString(spliced)
-        else:
-            self._holder.node.extend(nodes_of(spliced))
-
-
-def _bytes_of(replacement: Replacement) -> bytes:
-    if isinstance(replacement, bytes):
-        return replacement
-    return GraphProto(node=replacement).SerializeToString() if replacement else b""
-
-
-@cache
-def _head(length: int) -> bytes:
-    """Tag and length that precede a node of this length in a GraphProto."""
-    return b"\x0a" + varint(length)
+        self._holder.MergeFromString(_as_graph(spliced))

@@ -92,7 +92,7 @@ class Search:
         if isinstance(pattern, Variable):
             return True
         if isinstance(pattern, Literal | Exact):
-            return bool(self._graph.constant_number(value))
+            return self._graph.stored(value) is not None
         if isinstance(pattern, AnyOf):
             return any(self.may_match(way, value) for way in pattern.alternatives)
         made = self._graph.made(value)
@@ -120,8 +120,8 @@ class Search:
             yield state
 
     def _is_same_constant(self, value: str, other: str) -> bool:
-        number = self._graph.constant_number(value)
-        return bool(number) and number == self._graph.constant_number(other)
+        constant = self._graph.stored(value)
+        return constant is not None and constant is self._graph.stored(other)
 
     def _constant(self, pattern: Literal | Exact, value: str, state: Match) -> Iterator[Match]:
         constant = self._graph.constant(value)

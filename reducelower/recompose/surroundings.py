@@ -14,6 +14,7 @@ from reducelower.model.graph import may_hold_graphs, read_by, read_outside_nodes
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS, default_attributes
 from reducelower.scope.graph import GraphScope
+from reducelower.scope.values import Stored
 
 __all__ = ["Made", "Surroundings", "attributes_of"]
 
@@ -85,13 +86,14 @@ class Surroundings:
                 self._made[name] = Made(node.op_type, attributes, self.inputs[index])
         return self._made[name]
 
-    def constant_number(self, name: str) -> int:
-        """The number of a constant's value (see `GraphScope`); 0 if it depends on model inputs or cannot be read."""
-        return self._scope.readable_number(name) if name else 0
+    def stored(self, name: str) -> Stored | None:
+        """The value of a constant; None if it depends on model inputs or cannot be read."""
+        return self._scope.readable_constant(name) if name else None
 
     def constant(self, name: str | None) -> Array | None:
-        """The value of a constant; None if it is not constant or the operand is absent."""
-        return self._scope.ground.values[self.constant_number(name or "")]
+        """The same as an array; None if the operand is absent."""
+        stored = self.stored(name or "")
+        return None if stored is None else stored.array
 
     def rank(self, name: str) -> int | None:
         """The rank of a value; None if it is unknown."""

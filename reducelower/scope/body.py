@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from onnx import GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto
+from onnx import GraphProto, NodeProto, OperatorSetIdProto, TypeProto
 
 from reducelower.model.graph import read_from_outside
 from reducelower.scope.node import NodeScope
 from reducelower.scope.scope import Asking, Scope
 from reducelower.types import Known, Resolver
 from reducelower.types.graphs import Graph
-from reducelower.types.known import LONGEST, Shape
+from reducelower.types.known import Shape
 from reducelower.types.sizes import numbers_of
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class BodyScope(Scope):
 
     def defines(self, name: str) -> bool:
         """Whether a value is defined in this scope."""
-        return self._types[1].defines(name)
+        return self._nodes.defines(name)
 
     # Questions
 
@@ -74,23 +74,19 @@ class BodyScope(Scope):
             return True
         if self.defines(name) and question not in _OF_PLACES:
             answer = self._answer(question, name)
-            if answer is None and question == "type" and self.node_scope.is_new(name):  # no other scope knows more
-                answer = self._types[0].type(name, self._types[1], may_lack_rank=True)
             if answer is not None or question == "constant":
                 return answer
         return self.parent.ask(question, name)
 
     def _answer(self, question: Asking, name: str) -> Any:
         """The answer about a value that the nodes compute."""
-        resolver, nodes = self._types
+        nodes = self._nodes
         match question:
-            case "constant" | "element_type" | "rank":
-                return resolver.ask(nodes, question, name)
+            case "constant" | "container" | "element_type" | "rank":
+                return self._resolver.ask(nodes, question, name)
             case "shape":
-                shape = resolver.ask(nodes, question, name)
+                shape = self._resolver.ask(nodes, question, name)
                 return None if shape is None else numbers_of(shape)
-            case "type":
-                return resolver.type(name, nodes)
             case "made_by":
                 node = nodes.producer(name)
                 return "" if node is None else node.op_type
@@ -99,30 +95,25 @@ class BodyScope(Scope):
         raise AssertionError(question)
 
     @cached_property
-    def _types(self) -> tuple[Resolver, Graph]:
-        """Resolves types; it asks the enclosing scope one question at a time."""
-        return Resolver(), self._view(with_names=False)
+    def _resolver(self) -> Resolver:
+        """Resolves facts about values of the nodes; it asks the enclosing scope one question at a time."""
+        node_scope = self.node_scope
+        return Resolver(lambda: node_scope.atoms)
 
     @cached_property
-    def _sizes(self) -> tuple[Resolver, Graph]:
-        """Resolves symbolic sizes, from all that the enclosing scope knows."""
-        return Resolver(self.node_scope.atoms), self._view(with_names=True)
-
-    def _view(self, *, with_names: bool) -> Graph:
-        """The nodes as the resolver sees them, with symbolic sizes or without."""
+    def _nodes(self) -> Graph:
+        """The nodes as the resolver sees them."""
         if self._inside is None or not isinstance(self.parent, BodyScope):
-            return Graph(self._graph, _Around(self.parent, self.opset, with_names=with_names))
-        return Graph(self._graph, self.parent._view(with_names=with_names), self._inside[0])
+            return Graph(self._graph, _Around(self.parent, self.opset))
+        return Graph(self._graph, self.parent._nodes, self._inside[0])
 
     def known(self, name: str) -> Known:
         """See `Scope.known`; facts about values of these nodes follow from facts about outer values."""
-        resolver, nodes = self._sizes
-        return resolver.known(name, nodes) if self.defines(name) else self.parent.known(name)
+        return self._resolver.known(name, self._nodes) if self.defines(name) else self.parent.known(name)
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The type of a value in a subgraph of one of the nodes."""
-        resolver, nodes = self._types
-        return resolver.type(name, nodes.inside(node)[number])
+        return self._resolver.type(name, self._nodes.inside(node)[number])
 
     # Everything else
 
@@ -143,14 +134,13 @@ class BodyScope(Scope):
 class _Around(Graph):
     """The surroundings of a body, as the resolver sees them: the outer values that its nodes read."""
 
-    def __init__(self, scope: Scope, opset: int, *, with_names: bool) -> None:
+    def __init__(self, scope: Scope, opset: int) -> None:
         super().__init__(GraphProto(), None, imports=[OperatorSetIdProto(version=opset)])
         # Not the scope of the body itself: that reference cycle would keep the weights until garbage collection.
         self._scope = scope
-        self._with_names = with_names
 
     def held(self, name: str) -> object:
-        return (_OutsideWithNames if self._with_names else _Outside)(self._scope, name)
+        return _Outside(self._scope, name)
 
 
 class _Outside:
@@ -166,9 +156,7 @@ class _Outside:
 
     @property
     def container(self) -> bytes | None:
-        value_type = self._scope.type(self._name)
-        is_tensor = value_type is None or value_type.HasField("tensor_type")
-        return None if value_type is None or is_tensor else value_type.SerializeToString()
+        return self._scope.container(self._name)
 
     @property
     def rank(self) -> int | None:
@@ -176,32 +164,11 @@ class _Outside:
 
     @property
     def shape(self) -> Shape | None:
-        sizes, rank = self._scope.shape(self._name), None
-        if sizes is None and (rank := self.rank) is None:
-            return None
-        return sizes or (None,) * (rank or 0)
+        return self._scope.known(self._name).shape
 
     @property
     def constant(self) -> Array | None:
         return self._scope.constant(self._name)
-
-    @property
-    def contents(self) -> Array | None:
-        """Its value if it may be a shape or axes. It asks for no others, since weights differ from node to node."""
-        value = self.constant if self.element_type in (TensorProto.INT32, TensorProto.INT64) else None
-        return value if value is not None and value.size <= LONGEST else None
-
-
-class _OutsideWithNames(_Outside):
-    """The same, with symbolic sizes."""
-
-    @property
-    def rank(self) -> int | None:
-        return None if self.shape is None else len(self.shape)
-
-    @property
-    def shape(self) -> Shape | None:
-        return self._scope.known(self._name).shape
 
     @property
     def contents(self) -> Array | None:

@@ -24,16 +24,17 @@ from reducelower.types.witnesses import Witnesses
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
     from reducelower.scope.ground import Ground
+    from reducelower.scope.values import Stored
     from reducelower.types import GraphKey
 
 __all__ = ["Described", "GraphScope"]
 
 
 class Described(NamedTuple):
-    """What inference learns about a value: its serialized type, and the number of its constant value (see `Values`)."""
+    """What inference learns about a value: its serialized type, and its value if it is constant."""
 
     type: bytes
-    number: int
+    constant: Stored | None
 
 
 _SMALL = 16
@@ -70,7 +71,7 @@ class GraphScope(Graph):
         self.node_list = NodeList(edited, NodeColumns.of(edited.node) if nodes is None else nodes)
         self.may_have_constants = "Constant" in self.node_list.op_types
         self.added_nodes: list[NodeProto] = []
-        self._numbers: dict[str, int] = {}
+        self._constants: dict[str, Stored | None] = {}
         self._described: dict[str, Described | None] = {}
         self._added: dict[Hashable, str] = {}
 
@@ -89,14 +90,15 @@ class GraphScope(Graph):
 
     def value(self, name: str) -> Array | None:
         """The value of an initializer or Constant node of this graph; None for anything else."""
-        return self.ground.values[self._stated_number(name)]
+        stored = self._stored(name)
+        return None if stored is None else stored.array
 
     def version(self, domain: str) -> int | None:
         """The opset version of a domain; None if unknown."""
         return super().version(domain) if domain else self.opset
 
-    def _stated_number(self, name: str) -> int:
-        """The number of the value of an initializer or Constant node (see `Values`); 0 for anything else.
+    def _stored(self, name: str) -> Stored | None:
+        """The value of an initializer or Constant node; None for anything else.
 
         Raises:
             RefusedError: it cannot be read.
@@ -104,7 +106,7 @@ class GraphScope(Graph):
         ground = self.ground
         tensor = self.constant_tensor(name)
         if tensor is None:
-            return 0
+            return None
         if self._is_overridable(name):
             ground.frozen.add(name)
         return ground.values.of_tensor(tensor, ground.data_folder)
@@ -115,45 +117,31 @@ class GraphScope(Graph):
 
     # Questions about a value; all answers are comparable
 
-    def constant(self, name: str) -> Array | None:
-        """The value of an initializer or Constant node, or a value folded from these; None for others."""
-        return self.ground.values[self.constant_number(name)]
-
-    def constant_number(self, name: str) -> int:
-        """The number (see `Values`) of a constant's value; 0 if it is not constant.
-
-        A value that depends on the model's inputs, may be overridden by a caller, or is large is not constant.
-        """
+    def constant(self, name: str) -> Stored | None:
+        """See `Scope.constant`."""
         home = self.home(name)
-        number = home._numbers.get(name)
-        if number is None:
-            number = home._stated_number(name)
-            if not number:
+        if name not in home._constants:
+            constant = home._stored(name)
+            if constant is None:
                 value = self.ground.resolver.ask(home, "constant", name)
-                if value is not None:
-                    number = self.ground.values.number(value)
-            home._numbers[name] = number
-        return number
+                constant = None if value is None else self.ground.values.of(value)
+            home._constants[name] = constant
+        return home._constants[name]
 
-    def readable_number(self, name: str) -> int:
-        """The number of a constant's value as `constant_number` gives it, but 0 if the value cannot be read."""
+    def readable_constant(self, name: str) -> Stored | None:
+        """The same; None if the value cannot be read."""
         try:
-            return self.constant_number(name)
+            return self.constant(name)
         except RefusedError:
-            return 0
+            return None
 
-    def small_constant_number(self, name: str) -> int:
-        """The number of a constant's value if it has few elements; 0 for any other value.
+    def small_constant(self, name: str) -> Stored | None:
+        """The value of a constant of few elements; None for any other value.
 
         Weights differ from node to node: if rules asked for their values, no two nodes could share a result.
         """
-        number = self.readable_number(name)
-        value = self.ground.values[number]
-        return number if value is not None and value.size <= _SMALL else 0
-
-    def small_stated_number(self, name: str) -> int:
-        """The same, for initializers and Constant nodes only."""
-        return self.small_constant_number(name) if self.home(name).tensor(name) is not None else 0
+        constant = self.readable_constant(name)
+        return constant if constant is not None and constant.array.size <= _SMALL else None
 
     def described(self, name: str) -> Described | None:
         """The stated type of a value or of its stated constant, with the constant if it may be a shape; else None."""
@@ -170,12 +158,7 @@ class GraphScope(Graph):
         sizes = stated.sizes if stated.element_type in (TensorProto.INT32, TensorProto.INT64) else None
         may_be_shape = sizes is not None and len(sizes) < 2
         is_small = may_be_shape and all(isinstance(size, int) and size <= LONGEST for size in sizes or ())
-        return Described(stated.plain, self.readable_number(name) if is_small else 0)
-
-    def type_bytes(self, name: str) -> bytes | None:
-        """The serialized type of a value, possibly without its rank; None if unknown."""
-        found = self.ground.resolver.type(name, self, may_lack_rank=True)
-        return None if found is None else found.SerializeToString()
+        return Described(stated.plain, self.readable_constant(name) if is_small else None)
 
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
@@ -185,6 +168,10 @@ class GraphScope(Graph):
         if stated:
             return stated  # the resolver would answer the same, after a look at all nodes
         return self.ground.resolver.ask(home, "element_type", name)  # type: ignore[no-any-return]
+
+    def container(self, name: str) -> bytes | None:
+        """The type of a sequence or optional value, serialized; None for a tensor, or if it is unknown."""
+        return self.ground.resolver.ask(self, "container", name)  # type: ignore[no-any-return]
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor, with None for a size that is not a number; None if the rank is unknown."""
@@ -265,7 +252,7 @@ class GraphScope(Graph):
         kept = deepcopy(tensor)
         kept.name = name
         self.adopted[name] = kept
-        self._numbers.pop(name, None)
+        self._constants.pop(name, None)
         self._described.pop(name, None)
         self.ground.resolver.forget(name, self)
         if self.ground.writes_initializers:

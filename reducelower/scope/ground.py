@@ -29,7 +29,6 @@ class Ground:
         opset: opset version of the target.
         assumes_nonempty: whether no dimension is zero when the model runs.
         data_folder: the folder of external data; None if unknown.
-        freeze_defaults: whether an initializer that is also a graph input counts as constant.
         overridable: whether callers may override such an initializer (IR version 4 and later).
         writes_initializers: whether added constants become initializers, which need not be graph inputs from IR version
             4 on; otherwise Constant nodes.
@@ -61,7 +60,6 @@ class Ground:
         self.opset = opset
         self.assumes_nonempty = assumes_nonempty
         self.data_folder = None if base_dir is None else DataFolder.of(base_dir)
-        self.freeze_defaults = freeze_defaults
         self.overridable = source.message.ir_version >= DEFAULTS_SINCE
         self.writes_initializers = writes_initializers
         self.values = Values() if values is None else values

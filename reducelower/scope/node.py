@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping
 from copy import copy, deepcopy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from onnx import TensorProto, TypeProto, numpy_helper
@@ -17,10 +17,10 @@ from onnx import TensorProto, TypeProto, numpy_helper
 from reducelower.errors import Place, RefusedError
 from reducelower.model.numbers import FIRST_FLOATS, value_key
 from reducelower.model.schemas import element_type_name
-from reducelower.model.value_info import tensor_type
 from reducelower.scope.blanks import ALL_OPERANDS, Added, blank
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.scope import Asking, Scope
+from reducelower.scope.values import Stored
 from reducelower.types import Atoms, Known
 
 if TYPE_CHECKING:
@@ -52,13 +52,8 @@ _OF_COMPUTED: Mapping[str, str | bool] = {
 """The answers about a new value that nodes compute; all others are unknown."""
 
 
-_OfConstant: TypeAlias = Literal["small_constant_number", "small_stated_number"]
-
 _CONSTANT_TAKES_ALL = 9
 """The first opset version whose Constant takes every element type, not floats only."""
-
-_COMPARABLE: Mapping[str, str] = {"constant": "constant_number", "type": "type_bytes"}
-"""The questions to the graph whose answers can be compared, for those with other answers."""
 
 _OPEN = object()
 """Stands for an answer that is not there yet."""
@@ -129,33 +124,30 @@ class NodeScope(Scope):
 
     # Questions
 
-    def ask(self, question: Asking | _OfConstant, name: str) -> Any:
-        """See `Scope.ask`; the trail records answers in a comparable form. There is no other access to the graph.
+    def ask(self, question: Asking | Literal["small_constant"], name: str) -> Any:
+        """See `Scope.ask`; the trail records the answers. There is no other access to the graph.
 
         A refused question has no answer to record, for example if the data of a constant is damaged. The result for
         the node then holds for this model only.
         """
         if name in self._made or name in self.added:
             return self._of_new(question, name)
-        asked = _COMPARABLE.get(question, question)
         operand = None if self._operands is None else self._operands.get(name)
         if operand is None:
             # The name is not an operand but a name of the model: the answer holds for this node only.
             self.is_repeatable = False
-            answer = getattr(self.graph, asked)(name)
+            answer = getattr(self.graph, question)(name)
         else:
             number, real = operand
-            key = Question(asked, number)
+            key = Question(question, number)
             answer = self.trail.get(key, _OPEN)
             if answer is _OPEN:
                 try:
-                    answer = self.trail[key] = getattr(self.graph, asked)(real)
+                    answer = self.trail[key] = getattr(self.graph, question)(real)
                 except RefusedError:
                     self.is_repeatable = False
                     raise
-        if asked.endswith("number"):
-            return self.graph.ground.values[answer]
-        return TypeProto.FromString(answer) if question == "type" and answer is not None else answer
+        return answer.array if isinstance(answer, Stored) else answer
 
     def _of_new(self, question: str, name: str) -> Any:
         """An answer about a value that a rule added. If nodes compute it, their `BodyScope` knows more."""
@@ -169,16 +161,12 @@ class NodeScope(Scope):
             "element_type": added.tensor.data_type,
             "rank": added.value.ndim,
             "shape": added.value.shape,
-            "type": tensor_type(added.tensor),
         }
         return answers.get(question, _OF_COMPUTED.get(question))
 
-    def small_constant(self, name: str, *, stated: bool = False) -> Array | None:
-        """The value of a constant operand of few elements; None for other operands.
-
-        With `stated`, only initializers and Constant nodes count, and nothing is folded.
-        """
-        return self.ask("small_stated_number" if stated else "small_constant_number", name)  # type: ignore[no-any-return]
+    def small_constant(self, name: str) -> Array | None:
+        """The value of a constant operand of few elements; None for other operands."""
+        return self.ask("small_constant", name)  # type: ignore[no-any-return]
 
     def known(self, name: str) -> Known:
         """See `Scope.known`."""

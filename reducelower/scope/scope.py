@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
+from onnx import TypeProto, helper
+
 from reducelower.errors import UnknownValueError
 from reducelower.model.schemas import element_type_name, type_string
 from reducelower.types.sizes import is_positive
@@ -12,7 +14,7 @@ from reducelower.types.sizes import is_positive
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from onnx import NodeProto, TensorProto, TypeProto
+    from onnx import NodeProto, TensorProto
 
     from reducelower.model.numbers import Array
     from reducelower.types import Known
@@ -23,8 +25,7 @@ _FORMS = {"type": "TYPE", "rank": "N"}
 
 
 Asking: TypeAlias = Literal[
-    "constant", "element_type", "is_read", "is_yielded", "made_by", "rank", "shape", "type",
-    "written_as",
+    "constant", "container", "element_type", "is_read", "is_yielded", "made_by", "rank", "shape", "written_as",
 ]  # fmt: skip
 """A question about one value; see the method of that name."""
 
@@ -67,16 +68,24 @@ class Scope(ABC):
         return self.ask("constant", name)  # type: ignore[no-any-return]
 
     def type(self, name: str) -> TypeProto | None:
-        """The type of a value as stated, else as inferred; None if unknown."""
-        return self.ask("type", name)  # type: ignore[no-any-return]
+        """The type of a value as stated, else as inferred, possibly without its rank; None if unknown."""
+        element_type = self.element_type(name)
+        if element_type is not None:
+            return helper.make_tensor_type_proto(element_type, self.shape(name))
+        container = self.container(name)
+        return None if container is None else TypeProto.FromString(container)
+
+    def container(self, name: str) -> bytes | None:
+        """The type of a sequence or optional value, serialized; None for a tensor, or if it is unknown."""
+        return self.ask("container", name)  # type: ignore[no-any-return]
 
     def type_string(self, name: str) -> str | None:
         """The type as schemas spell it, such as ``tensor(float)``; None if unknown."""
         element_type = self.element_type(name)
         if element_type is not None:
             return f"tensor({element_type_name(element_type)})"
-        value_type = self.type(name)
-        return None if value_type is None else type_string(value_type)
+        container = self.container(name)
+        return None if container is None else type_string(TypeProto.FromString(container))
 
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""

@@ -18,52 +18,58 @@ if TYPE_CHECKING:
     from reducelower.files import DataFolder
     from reducelower.model.numbers import Array
 
-__all__ = ["Values", "loaded", "read_tensor"]
+__all__ = ["Stored", "Values", "loaded", "read_tensor"]
 
 _SPELLED_IN: Mapping[int, str] = {TensorProto.INT64: "int64_data", TensorProto.INT32: "int32_data"}
 """The fields of these element types besides ``raw_data``. No floats: 0.0 == -0.0, but their bits differ."""
 
 
-class Values(list["Array | None"]):
-    """Values by number: equal values share a number, and 0 means not constant. `size` is their total in bytes."""
+class Stored:
+    """A value that is stored once: equal values are one object, so that answers with values can be compared."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+
+class Values:
+    """The values of some runs. `size` is their total in bytes."""
 
     def __init__(self) -> None:
-        super().__init__([None])
         self.size = 0
-        self._numbers: dict[Hashable, int] = {}
-        self._spelled: dict[Hashable, int] = {}
+        self._stored: dict[Hashable, Stored] = {}
+        self._spelled: dict[Hashable, Stored] = {}
 
-    def number(self, value: Array) -> int:
-        """The number of a value."""
-        key = value_key(value)
-        if key not in self._numbers:
-            # In this order, so that an interrupt cannot leave a number that another value gets as well.
-            self.append(value)
-            self._numbers[key] = len(self) - 1
-            self.size += value.nbytes
-        return self._numbers[key]
+    def of(self, array: Array) -> Stored:
+        """A value, stored."""
+        key = value_key(array)
+        if key not in self._stored:
+            self._stored[key] = Stored(array)
+            self.size += array.nbytes
+        return self._stored[key]
 
-    def of_tensor(self, tensor: TensorProto, folder: DataFolder | None = None) -> int:
-        """The number of a tensor's value; 0 if it is large, or if its data is external and there is no folder.
+    def of_tensor(self, tensor: TensorProto, folder: DataFolder | None = None) -> Stored | None:
+        """The value of a tensor; None if it is large, or if its data is external and there is no folder.
 
         Raises:
             RefusedError: it cannot be read.
         """
         dims = tuple(tensor.dims[:])  # slicing to a list halves the time
         if prod(dims) > LARGEST_CONSTANT:
-            return 0
+            return None
         if tensor.data_location == TensorProto.EXTERNAL:
             # Not cached by its serialized form: a file of the same name may hold something else.
             is_in_file = folder is not None and len(tensor.external_data)  # else a sparse one that cannot be read
-            return self.number(read_tensor(tensor, folder)) if is_in_file else 0
+            return self.of(read_tensor(tensor, folder)) if is_in_file else None
         content = tensor.raw_data or tuple(getattr(tensor, _SPELLED_IN.get(tensor.data_type, ""), ()))
         if not content or tensor.HasField("segment"):
-            return self.number(read_tensor(tensor))
+            return self.of(read_tensor(tensor))
         spelling = (tensor.data_type, dims, content)
-        number = self._spelled.get(spelling)
-        if number is None:
-            number = self._spelled[spelling] = self.number(read_tensor(tensor))
-        return number
+        stored = self._spelled.get(spelling)
+        if stored is None:
+            stored = self._spelled[spelling] = self.of(read_tensor(tensor))
+        return stored
 
 
 def loaded(tensor: TensorProto, folder: DataFolder) -> TensorProto:

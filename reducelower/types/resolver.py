@@ -9,7 +9,7 @@ in value_info.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from math import prod
 from typing import Any
 from weakref import proxy
@@ -48,19 +48,20 @@ class _FirstError(Exception):
 
 
 class Resolver:
-    """Resolves facts about the values of one model.
+    """Resolves facts about the values of one model."""
 
-    Attributes:
-        atoms: numbers new atoms.
-    """
-
-    def __init__(self, atoms: Atoms | None = None) -> None:
-        """Start with nothing."""
-        self.atoms = atoms or Atoms()
+    def __init__(self, atoms: Callable[[], Atoms] = Atoms) -> None:
+        """Start with nothing; `atoms` is called when the first one is needed."""
+        self._new_atoms = atoms
         self._values: dict[tuple[Hashable, str], Value] = {}
         self._inference = NodeInference()
         self._depth = 0
         self._weakly: Resolver = proxy(self)  # a reference cycle would keep the model until garbage collection
+
+    @cached_property
+    def atoms(self) -> Atoms:
+        """Numbers new atoms."""
+        return self._new_atoms()
 
     def ask(self, graph: Graph, question: Question, name: str) -> Any:
         """The answer to a question about a value of a graph or of an enclosing one."""

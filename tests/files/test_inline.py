@@ -15,7 +15,7 @@ from reducelower.batch import convert_file
 from reducelower.errors import UnreadableModelError
 from reducelower.files import LoadedModel, read_model, write_model
 from reducelower.files.inline import InlineWeights, lift, splice
-from reducelower.model.wire import LENGTH, MalformedError, Window, varint
+from reducelower.files.wire import LENGTH, MalformedError, Window, varint
 from reducelower.options import Settings, Target
 from reducelower.pipeline.task import Task
 from tests.model.weighty import beside, four_bits, looked_up, with_weights

@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from reducelower.scope.blanks import Added
     from reducelower.scope.graph import Described
     from reducelower.scope.node import NodeScope, Question
-    from reducelower.scope.values import Values
 
 __all__ = ["CASTS_BY_NUMBER", "IR_VERSION_OF_RULES", "NOTHING", "Outcome"]
 
@@ -152,7 +151,7 @@ class Outcome:
         derived = {name for _, _, name in self.derived} if self.derived else ()
         return [name for name in self.outputs if name in derived] if derived else ()
 
-    def inferred(self, opset: int, described: Mapping[str, Described], values: Values) -> Inferred:
+    def inferred(self, opset: int, described: Mapping[str, Described]) -> Inferred:
         """The inference over the nodes by themselves, once for each combination of types.
 
         Inferring the whole model takes longer than converting it. Untouched nodes are as valid as before.
@@ -160,32 +159,30 @@ class Outcome:
         Args:
             opset: the opset version of the nodes.
             described: types and values of operands, by name.
-            values: the values behind the numbers in `described`.
         """
         key = tuple(described.items())
         if key not in self._inferred:
             if len(self._inferred) >= _TYPES_KEPT:
                 self._inferred.clear()
             is_possible = described.keys() >= set(self.reads) and not any(map(_DOMAIN, self.nodes or ()))
-            self._inferred[key] = self._infer(opset, described, values) if is_possible else Inferred("", {})
+            self._inferred[key] = self._infer(opset, described) if is_possible else Inferred("", {})
         return self._inferred[key]
 
-    def _infer(self, opset: int, described: Mapping[str, Described], values: Values) -> Inferred:
+    def _infer(self, opset: int, described: Mapping[str, Described]) -> Inferred:
         model = ModelProto(ir_version=IR_VERSION_OF_RULES, graph=GraphProto(name="added"))
         model.opset_import.add(version=opset)
         # Inference propagates the values of Constant nodes further than those of initializers.
         constants = [(name, each.tensor) for name, each in self.added.items()]
         stated: dict[str, bytes] = {}
-        for name, (value_type, number) in sorted(described.items()):
-            value = values[number]
+        for name, (value_type, constant) in sorted(described.items(), key=itemgetter(0)):
             if name in self.outputs:
                 stated.setdefault(name, value_type)
             elif name not in self.reads:
                 continue
-            elif value is None:
+            elif constant is None:
                 model.graph.input.add(name=name).type.ParseFromString(value_type)
             else:
-                constants.append((name, numpy_helper.from_array(value)))
+                constants.append((name, numpy_helper.from_array(constant.array)))
         for name, tensor in constants:
             model.graph.node.append(make_node("Constant", [], [name], value=tensor))
         model.graph.node.extend(self.nodes or ())

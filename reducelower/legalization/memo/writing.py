@@ -14,7 +14,6 @@ from reducelower.legalization.memo.outcome import CASTS_BY_NUMBER, Outcome
 from reducelower.legalization.memo.reading import ReadNode
 from reducelower.model.attributes import value_of
 from reducelower.model.graph import rename, subgraphs, walk
-from reducelower.model.nodelist import as_graph
 from reducelower.scope.blanks import MARKS, NAME_BLANK, Added, blanks, fill
 from reducelower.scope.graph import Described, GraphScope
 
@@ -81,7 +80,7 @@ class Writing:
         if outcome.nodes is not None and outcome.in_place:
             graph.node_list.overwrite(index, *self._written(read, names))
         elif outcome.nodes is not None:
-            edit.replaced[index] = as_graph(self._written(read, names))
+            edit.replaced[index] = self._written(read, names)
         edit.drops_operands |= self._drops
         edit.note(index, read, outcome)
         types = (self._inferred(read) or {}) if self._makes_values else {}
@@ -111,7 +110,7 @@ class Writing:
                 described[operand] = each
             elif operand in outcome.reads:  # mostly the first operand tells
                 return None
-        inferred = outcome.inferred(graph.ground.opset, described, graph.ground.values)
+        inferred = outcome.inferred(graph.ground.opset, described)
         if inferred.objection:
             self._doubts.append(outcome.op_type)
         return inferred.types
@@ -130,7 +129,7 @@ def _of_casts(outcome: Outcome, graph: GraphScope, real: Mapping[str, str]) -> M
     casts = [node for node in outcome.nodes or () if node.op_type == "Cast"]
     types = {real[node.output[0]]: TensorProto.DataType.Value(value_of(node, "to")) for node in casts}
     return {
-        name: graph.type_bytes(name) or helper.make_tensor_type_proto(number, None).SerializeToString()
+        name: helper.make_tensor_type_proto(number, graph.shape(name)).SerializeToString()
         for name, number in types.items()
         if not graph.states(name)
     }

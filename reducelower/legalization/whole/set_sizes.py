@@ -70,7 +70,7 @@ def _fold(model: ModelProto, settings: Settings) -> None:
         if node.domain not in DEFAULT_DOMAINS or not reads_sizes or not kept.isdisjoint(node.output):
             continue
         values = {name: scope.constant(name) for name in node.output if name}
-        known = {name: value for name, value in values.items() if value is not None}
+        known = {name: value.array for name, value in values.items() if value is not None}
         if known.keys() == values.keys():
             constants |= known
             edit.replaced[place] = []

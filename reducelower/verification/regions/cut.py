@@ -13,9 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto, TypeProto, helper
+from onnx import NodeProto, TensorProto, helper
 
-from reducelower.model.value_info import stated_type
 from reducelower.numerics.measure import Array
 from reducelower.types.known import Known
 from reducelower.verification.inputs.declared import InputSpec
@@ -91,8 +90,6 @@ def _told(answers: Iterable[tuple[str, str, object]]) -> Iterator[int]:
     """The sizes that a rewrite was told as numbers, and so may rest on."""
     for question, _, answer in answers:
         dims: object = answer.shape if isinstance(answer, Known) else answer if question == "shape" else ()
-        if question == "type_bytes" and isinstance(answer, bytes):
-            dims = stated_type(TypeProto.FromString(answer)).sizes
         yield from (size for size in dims if isinstance(size, int)) if isinstance(dims, tuple) else ()
 
 
