@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
-from reducelower.model.text import did_you_mean
+from reducelower.text import did_you_mean
 
 if TYPE_CHECKING:
     from reducelower.numerics.tolerance import Tolerance

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from reducelower.errors import BAD_USAGE, DONE, FAULT, REFUSED, Refusal
 from reducelower.lines import Line, Tone
-from reducelower.model.text import counted
 from reducelower.plan import Plan
+from reducelower.text import counted
 
 if TYPE_CHECKING:
     from reducelower.difference import Difference

@@ -9,9 +9,9 @@ from typing import Any
 
 from reducelower.errors import Refusal, sentences
 from reducelower.lines import Line, enumerated
-from reducelower.model.rewrites import Step
-from reducelower.model.text import counted
 from reducelower.options import Target
+from reducelower.rewrites import Step
+from reducelower.text import counted
 
 __all__ = ["CHOSEN", "Label", "Plan", "Site", "joined"]
 

@@ -29,6 +29,8 @@ SHARED = {
     "options",
     "outcome",
     "plan",
+    "rewrites",
+    "text",
     "versions",
 }
 

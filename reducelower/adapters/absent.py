@@ -17,12 +17,12 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.graph import HOLDING_GRAPHS
 from reducelower.model.schemas import has_body, is_deprecated, opset_of, versions
-from reducelower.model.text import one_line
 from reducelower.rulebook.asked import Asked, Tried
 from reducelower.rulebook.bodies import write_out
 from reducelower.rulebook.boundaries import Boundaries
 from reducelower.rulebook.occasions import Occasion, Written
 from reducelower.scope.body import AnyScope
+from reducelower.text import one_line
 
 __all__ = ["expressions", "is_expressible", "replacement"]
 

@@ -12,7 +12,7 @@ from reducelower.cli.console import problem, result
 from reducelower.cli.options import option, takes
 from reducelower.cli.text import columns
 from reducelower.cli.types import OPERATOR, RULES, RUNTIME
-from reducelower.model.text import did_you_mean
+from reducelower.text import did_you_mean
 
 if TYPE_CHECKING:
     from reducelower.pipeline.trials import Trial

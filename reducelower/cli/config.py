@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from reducelower.errors import SettingError
-from reducelower.model.text import did_you_mean
+from reducelower.text import did_you_mean
 
 __all__ = ["FILE", "NEVER", "defaults"]
 

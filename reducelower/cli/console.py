@@ -13,7 +13,7 @@ from typing import Literal, TextIO
 import click
 
 from reducelower.lines import Tone
-from reducelower.model.text import shown
+from reducelower.text import shown
 
 __all__ = ["finish", "own_standard_output", "prepare", "problem", "result", "shown", "styled", "width"]
 

@@ -19,8 +19,8 @@ from reducelower.cli.options import (
     target_of,
 )
 from reducelower.cli.types import OPERATOR, OPSET, RULES
-from reducelower.model.text import did_you_mean
 from reducelower.options import Target
+from reducelower.text import did_you_mean
 
 __all__ = ["check", "convert", "expand", "raise_", "repair"]
 

@@ -14,7 +14,7 @@ from reducelower.cli.options import option, takes
 from reducelower.cli.text import columns, paragraph
 from reducelower.cli.types import RUNTIME
 from reducelower.errors import DONE, REFUSED, describe
-from reducelower.model.text import counted
+from reducelower.text import counted
 
 if TYPE_CHECKING:
     from reducelower.pipeline.inspection import Inspected

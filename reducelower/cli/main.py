@@ -14,7 +14,7 @@ import click
 
 from reducelower.cli import console
 from reducelower.errors import BAD_USAGE, INTERRUPTED, TERMINATED, SettingError, describe
-from reducelower.model.text import did_you_mean
+from reducelower.text import did_you_mean
 
 __all__ = ["app", "main", "run"]
 

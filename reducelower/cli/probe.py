@@ -17,7 +17,7 @@ from reducelower.cli.options import option, takes
 from reducelower.cli.telling import check_place
 from reducelower.cli.types import FILE, OPERATOR, POSITIVE
 from reducelower.errors import DONE, SettingError
-from reducelower.model.text import counted, did_you_mean
+from reducelower.text import counted, did_you_mean
 
 if TYPE_CHECKING:
     from reducelower.conformance.case import Case

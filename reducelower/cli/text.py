@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from reducelower.cli.console import shown, styled, width
 from reducelower.errors import DONE, sentences
 from reducelower.lines import Tone
-from reducelower.model.text import counted
 from reducelower.plan import Site
+from reducelower.text import counted
 
 if TYPE_CHECKING:
     from reducelower.outcome import Outcome, Verdict

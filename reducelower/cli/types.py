@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from reducelower.model.text import did_you_mean
+from reducelower.text import did_you_mean
 
 __all__ = [
     "ELEMENT_TYPE",

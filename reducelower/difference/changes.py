@@ -11,12 +11,12 @@ from typing import Any, Literal, NamedTuple
 from onnx import NodeProto, TensorProto
 
 from reducelower.difference.matching import Matched, Side
+from reducelower.difference.spelled import attribute_text, constant_text, input_name, operator_name
 from reducelower.lines import Line, enumerated
 from reducelower.model.schemas import element_type_name
-from reducelower.model.spelled import attribute_text, constant_text, input_name, operator_name
-from reducelower.model.text import shape_text, shown
 from reducelower.numerics.measure import element_type_of, measure
 from reducelower.numerics.tolerance import EXACT
+from reducelower.text import shape_text, shown
 from reducelower.verification.regions.numbering import attributes
 from reducelower.verification.result import to_plain
 

@@ -11,11 +11,11 @@ from onnx import ModelProto, NodeProto, ValueInfoProto
 
 from reducelower.difference.changes import Change, changes_of
 from reducelower.difference.matching import Matched, match
+from reducelower.difference.spelled import operator_name, type_text
 from reducelower.lines import Line
 from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.model.spelled import operator_name, type_text
-from reducelower.model.text import counted, short, shown
+from reducelower.text import counted, short, shown
 from reducelower.types import Inference
 from reducelower.verification.regions.numbering import content, opsets_of
 from reducelower.verification.regions.places import Place

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from reducelower.errors import Refusal
 from reducelower.model.graph import node_label, walk
 from reducelower.model.nodelist import Replacement
-from reducelower.model.rewrites import Applied, Entry
-from reducelower.model.text import counted
 from reducelower.model.value_info import state
 from reducelower.options import Target
 from reducelower.plan import Label, Site
+from reducelower.rewrites import Applied, Entry
 from reducelower.scope.blanks import blank
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.values import Stored
+from reducelower.text import counted
 
 if TYPE_CHECKING:
     from reducelower.legalization.memo.outcome import Outcome

@@ -17,10 +17,10 @@ from onnx import ModelProto
 from reducelower.errors import ConversionError, Refusal, UnreadableModelError
 from reducelower.files.inline import WORTH_LIFTING, InlineWeights, lift, splice
 from reducelower.legalization.composed import Origins, composed
+from reducelower.legalization.defects import find_defect
 from reducelower.legalization.hints import fits, name_oldest_fitting
 from reducelower.legalization.whole.attempts import attempt
 from reducelower.model.document import Document
-from reducelower.model.validate import find_defect
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 

@@ -10,6 +10,7 @@ from onnx import __version__
 
 from reducelower.adapters.crossings import Crossing, crossings
 from reducelower.legalization.element_types import dropped_types, occurring
+from reducelower.legalization.written_for import may_be_of_another_opset
 from reducelower.model.document import Document
 from reducelower.model.schemas import (
     EXPERIMENTAL,
@@ -20,7 +21,6 @@ from reducelower.model.schemas import (
     schema,
     versions,
 )
-from reducelower.model.written_for import may_be_of_another_opset
 from reducelower.options import Target
 from reducelower.rulebook.boundaries import Boundaries
 

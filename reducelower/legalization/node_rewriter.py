@@ -22,10 +22,10 @@ from reducelower.adapters.rules import AnyRule, first
 from reducelower.errors import RefusedError, RuleError, UnknownValueError
 from reducelower.legalization.element_types import may_not_be_taken
 from reducelower.legalization.legality import OfModel, Treatment, Treatments
+from reducelower.legalization.written_for import written_for
 from reducelower.model.document import Document
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, first_version, schema, versions
-from reducelower.model.written_for import written_for
 from reducelower.options import Target
 from reducelower.plan import joined
 from reducelower.rulebook import Rule, RuleBook

@@ -27,11 +27,11 @@ from reducelower.legalization.versions import (
 from reducelower.model.document import Document
 from reducelower.model.functions import functions_refused
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
-from reducelower.model.rewrites import Step
 from reducelower.model.schemas import has_body, schema
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
+from reducelower.rewrites import Step
 from reducelower.rulebook.rules import SHIPPED, load_book
 from reducelower.scope.ground import Ground
 from reducelower.scope.values import Values

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from onnx import GraphProto, ModelProto, OperatorSetIdProto, TensorProto, helper
 
 from reducelower.errors import Refusal
+from reducelower.legalization.written_for import has_form
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, graphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, schema_in_force, versions
 from reducelower.model.skeleton import DEFAULTS_SINCE
-from reducelower.model.text import counted
-from reducelower.model.written_for import has_form
 from reducelower.options import IrVersion, Target
+from reducelower.text import counted
 
 if TYPE_CHECKING:
     from reducelower.runtimes import Runtime

@@ -11,7 +11,7 @@ from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, help
 
 from reducelower.errors import RefusedError
 from reducelower.model.numbers import Array, value_of_tensor
-from reducelower.model.text import one_line
+from reducelower.text import one_line
 
 __all__ = ["HELD_IN", "dense", "dense_tensor", "tensor_of"]
 

@@ -25,7 +25,7 @@ from onnx import (
 from reducelower.model.attributes import attribute_of
 from reducelower.model.graph import walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.model.text import one_line
+from reducelower.text import one_line
 
 __all__ = ["infer_shapes", "may_crash", "objection"]
 

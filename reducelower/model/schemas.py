@@ -12,6 +12,8 @@ from typing import Any
 
 from onnx import FunctionProto, ModelProto, TensorProto, TypeProto, defs, helper
 
+from reducelower.text import did_you_mean
+
 __all__ = [
     "DEFAULT_DOMAINS",
     "EXPERIMENTAL",
@@ -184,8 +186,6 @@ def parse_element_type(name: str) -> int:
     """
     plain = name.removeprefix("tensor(").removesuffix(")").lower()
     if plain not in _element_types():
-        from reducelower.model.text import did_you_mean
-
         near = did_you_mean(plain, _element_types()) or f"; use one of {', '.join(_element_types())}"
         raise ValueError(f"{name!r} is not an ONNX element type{near}")
     return _element_types()[plain]

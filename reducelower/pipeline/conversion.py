@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from reducelower.api import legalized, planned
 from reducelower.errors import ConversionError
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
+from reducelower.legalization.defects import find_defect
 from reducelower.legalization.whole import Changed
 from reducelower.legalization.whole.features import fitted, inlined
 from reducelower.model.document import Document
 from reducelower.model.skeleton import names_in
-from reducelower.model.validate import find_defect
 from reducelower.options import Book, Settings, Target
 from reducelower.outcome import Outcome, Verdict
 from reducelower.pipeline.diagnosis import (

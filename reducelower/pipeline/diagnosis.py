@@ -12,6 +12,7 @@ from onnx.shape_inference import InferenceError
 
 from reducelower.files import LoadedModel
 from reducelower.legalization.whole.dead_branches import replace_dead_branches
+from reducelower.legalization.written_for import written_for
 from reducelower.model.document import Document
 from reducelower.model.functions import find_call_defect
 from reducelower.model.graph import graphs
@@ -28,11 +29,10 @@ from reducelower.model.schemas import (
     versions,
 )
 from reducelower.model.skeleton import skeleton
-from reducelower.model.text import did_you_mean
-from reducelower.model.written_for import written_for
 from reducelower.pipeline.stand_ins import Ignores, checkable
 from reducelower.repairs import Repaired, repair
 from reducelower.repairs.stated_types import drop_stale
+from reducelower.text import did_you_mean
 
 __all__ = ["cures", "repaired", "sound", "what_is_wrong", "what_is_wrong_with_source", "what_would_help"]
 

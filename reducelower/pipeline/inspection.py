@@ -11,6 +11,7 @@ from pathlib import Path
 from onnx import ModelProto, ValueInfoProto
 
 from reducelower.api import planned
+from reducelower.difference.spelled import operator_name, type_text
 from reducelower.errors import ConversionError
 from reducelower.files import LoadedModel, read_model
 from reducelower.legalization.engine import explain_failures
@@ -18,7 +19,6 @@ from reducelower.legalization.hints import fits
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, graphs
 from reducelower.model.schemas import element_type_name, latest_opset, opset_of
-from reducelower.model.spelled import operator_name, type_text
 from reducelower.options import Settings, Target
 from reducelower.pipeline.diagnosis import sound
 from reducelower.pipeline.where import OnRuntime, where

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from reducelower.errors import FAULT, ConversionError, UnreadableModelError, describe
 from reducelower.files import read_model
-from reducelower.model.validate import find_defect
+from reducelower.legalization.defects import find_defect
 from reducelower.outcome import Outcome, stopped
 
 __all__ = ["Task", "outcome_of", "refused"]

@@ -19,13 +19,13 @@ from reducelower.legalization.engine import explain_failures
 from reducelower.legalization.run import ground_of, refuse_declarations
 from reducelower.model.document import Document
 from reducelower.model.functions import inline
-from reducelower.model.rewrites import Step
 from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
 from reducelower.options import Book, Settings, Target
 from reducelower.plan import Plan
 from reducelower.recompose.expansions import raisable
 from reducelower.recompose.expressions import Form, forms_of, written_operators
 from reducelower.recompose.raiser import Left, Raiser
+from reducelower.rewrites import Step
 from reducelower.rulebook import RuleBook, load_book
 from reducelower.rulebook.rules import SHIPPED
 

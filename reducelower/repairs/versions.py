@@ -8,12 +8,12 @@ from onnx import IR_VERSION, ModelProto, helper
 
 from reducelower.legalization.run import run
 from reducelower.legalization.versions import ir_version_of_opset, needed_ir_version, release_initializers
+from reducelower.legalization.written_for import written_for
 from reducelower.model.document import Document
 from reducelower.model.graph import walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of, plain_domain
-from reducelower.model.text import counted
-from reducelower.model.written_for import written_for
 from reducelower.options import Settings, Target
+from reducelower.text import counted
 
 __all__ = ["add_imports", "fit_ir_version", "move_to_import"]
 

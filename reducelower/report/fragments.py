@@ -10,10 +10,10 @@ import numpy as np
 from onnx import NodeProto
 
 from reducelower.difference.changes import Part
+from reducelower.difference.spelled import attribute_text, constant_text, input_name, operator_name
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import element_type_name
-from reducelower.model.spelled import attribute_text, constant_text, input_name, operator_name
-from reducelower.model.text import shape_text, short
+from reducelower.text import shape_text, short
 from reducelower.verification.inputs.declared import Dims
 
 __all__ = ["Fragment", "Value", "WrittenNode", "fragment"]

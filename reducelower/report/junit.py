@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from reducelower.errors import sentences
-from reducelower.model.text import shown, xml_text
 from reducelower.outcome import Outcome
 from reducelower.report.writing import Report
+from reducelower.text import shown, xml_text
 
 __all__ = ["render"]
 

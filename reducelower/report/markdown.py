@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from reducelower.errors import sentences
-from reducelower.model.text import short, shown
 from reducelower.outcome import Outcome
 from reducelower.report.writing import Report
+from reducelower.text import short, shown
 
 __all__ = ["LONGEST", "render"]
 

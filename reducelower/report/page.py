@@ -12,8 +12,8 @@ from markupsafe import Markup
 from reducelower import __version__
 from reducelower.errors import alike
 from reducelower.lines import Tone
-from reducelower.model.text import shown
 from reducelower.report.writing import Report
+from reducelower.text import shown
 
 __all__ = ["render"]
 

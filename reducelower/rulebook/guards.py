@@ -18,11 +18,11 @@ from typing import Any, TypeAlias
 from onnx import TensorProto
 
 from reducelower.model.schemas import element_type_name
-from reducelower.model.text import OPERATIONS, expression
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import CLASSES
 from reducelower.rulebook.numbers import NUMBERS
 from reducelower.rulebook.questions import QUESTIONS
+from reducelower.text import OPERATIONS, expression
 
 __all__ = [
     "asked_in", "evaluated", "filled", "read_as_constants", "terms", "value_of", "what_is_wrong",

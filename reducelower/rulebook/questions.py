@@ -14,9 +14,9 @@ from onnx import TensorProto, helper
 from reducelower.model.attributes import attribute_of
 from reducelower.model.numbers import whole_range
 from reducelower.model.schemas import element_type_name
-from reducelower.model.text import shape_text
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.numbers import from_the_front, shared_rank
+from reducelower.text import shape_text
 from reducelower.types.sizes import Size, over
 
 __all__ = ["QUESTIONS"]

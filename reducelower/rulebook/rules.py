@@ -10,10 +10,10 @@ from pathlib import Path
 from onnx import NodeProto
 
 from reducelower.errors import RefusedError, RuleError
-from reducelower.model.text import did_you_mean
 from reducelower.rulebook.book import Rule, RuleBook
 from reducelower.rulebook.reading import SUFFIX, VERSIONS, home, shipped_books
 from reducelower.scope.scope import Scope
+from reducelower.text import did_you_mean
 
 __all__ = ["SHIPPED", "load_book", "needed_rule", "simpler_rule"]
 

@@ -10,9 +10,9 @@ from typing import Annotated, Literal, get_args
 from reducelower.errors import RefusedError
 from reducelower.model.schemas import DEFAULT_DOMAINS, all_operators, element_type_name, parse_element_type
 from reducelower.model.schemas import versions as versions_of
-from reducelower.model.text import did_you_mean
 from reducelower.runtimes.ranges import Ranges, Versions
 from reducelower.runtimes.structure import HINT, KEY
+from reducelower.text import did_you_mean
 
 __all__ = ["ANY_OPERATOR", "LATER", "Evidence", "Fact", "Is", "ModelFeature", "When"]
 

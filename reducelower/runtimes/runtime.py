@@ -8,9 +8,9 @@ from functools import cached_property
 
 from reducelower.errors import TargetError
 from reducelower.model.schemas import latest_opset
-from reducelower.model.text import counted
 from reducelower.runtimes.facts import Fact, When
 from reducelower.runtimes.ranges import Ranges
+from reducelower.text import counted
 
 __all__ = ["NO_COMPARISON_DOES", "Runtime", "combined"]
 

@@ -15,8 +15,8 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from reducelower.errors import TargetError
-from reducelower.model.text import did_you_mean
 from reducelower.runtimes.ranges import Ranges, Versions
+from reducelower.text import did_you_mean
 
 __all__ = ["HINT", "KEY", "structure"]
 

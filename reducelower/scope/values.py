@@ -10,7 +10,7 @@ from onnx import TensorProto, numpy_helper
 from reducelower.errors import RefusedError, UnreadableModelError
 from reducelower.model.numbers import value_key
 from reducelower.model.skeleton import LARGEST_CONSTANT
-from reducelower.model.text import one_line
+from reducelower.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping

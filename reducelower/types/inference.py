@@ -11,8 +11,8 @@ from reducelower.model import protected
 from reducelower.model.graph import may_hold_graphs, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, parse_element_type
 from reducelower.model.skeleton import DEFAULTS_SINCE, names_in
-from reducelower.model.text import did_you_mean
 from reducelower.model.value_info import NOTHING_STATED, stated_type
+from reducelower.text import did_you_mean
 from reducelower.types.graphs import Graph, GraphKey
 from reducelower.types.known import Question
 from reducelower.types.resolver import Resolver

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal
 
 from reducelower.lines import Line, Tone, as_text
-from reducelower.model.text import counted
+from reducelower.text import counted
 from reducelower.verification.findings import OutputComparison, SiteVerification, distance
 
 __all__ = ["Departure", "Verdict", "Verification", "error", "to_plain"]

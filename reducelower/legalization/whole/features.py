@@ -24,9 +24,9 @@ from reducelower.model.document import Document
 from reducelower.model.functions import functions_of, inline
 from reducelower.model.graph import all_nodes, graphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
-from reducelower.model.text import counted
 from reducelower.options import Settings
 from reducelower.runtimes.runtime import Runtime
+from reducelower.text import counted
 
 __all__ = ["fitted", "inlined"]
 

@@ -20,9 +20,9 @@ from reducelower.model.graph import graphs, read_by, read_outside_nodes
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.skeleton import DEFAULTS_SINCE
-from reducelower.model.text import calculated, expression
 from reducelower.options import Settings
 from reducelower.scope.graph import GraphScope
+from reducelower.text import calculated, expression
 
 __all__ = ["with_sizes"]
 

@@ -15,8 +15,8 @@ from functools import cached_property, partial
 
 from onnx import ModelProto
 
-from reducelower.model.text import counted
 from reducelower.plan import Plan
+from reducelower.text import counted
 from reducelower.types import Inference
 from reducelower.verification.checking.checker import Checker, some
 from reducelower.verification.findings import SiteVerification

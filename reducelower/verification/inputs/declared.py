@@ -12,8 +12,8 @@ import numpy as np
 from onnx import ModelProto
 
 from reducelower.model.graph import graphs
-from reducelower.model.text import calculated
 from reducelower.model.value_info import may_be_of_one_shape, stated_type
+from reducelower.text import calculated
 from reducelower.verification.running.memory import check_elements
 
 __all__ = [

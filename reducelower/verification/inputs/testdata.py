@@ -15,9 +15,9 @@ from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, numpy_helpe
 
 from reducelower.errors import SettingError, UnreadableModelError
 from reducelower.model.schemas import element_type_name
-from reducelower.model.text import counted, did_you_mean, shape_text
 from reducelower.model.value_info import StatedType, stated_type
 from reducelower.numerics.measure import Array, element_type_of
+from reducelower.text import counted, did_you_mean, shape_text
 from reducelower.verification.inputs.declared import free_sizes, may_have
 
 __all__ = [

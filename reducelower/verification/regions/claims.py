@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from reducelower.model.graph import may_hold_graphs, node_label
-from reducelower.model.rewrites import Applied, Entry
 from reducelower.numerics.measure import Array, identical
 from reducelower.plan import Site
+from reducelower.rewrites import Applied, Entry
 from reducelower.verification.regions.numbering import Numbers, Table, captured, inside
 from reducelower.verification.regions.places import Place
 

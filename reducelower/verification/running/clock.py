@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from reducelower.model.text import counted
+from reducelower.text import counted
 from reducelower.verification.running.source import OutOfTimeError
 
 __all__ = ["Clock", "terminated_after"]

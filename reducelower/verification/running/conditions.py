@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from reducelower.errors import SettingError
-from reducelower.model.text import did_you_mean
+from reducelower.text import did_you_mean
 
 __all__ = [
     "CPU",

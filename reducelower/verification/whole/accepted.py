@@ -10,8 +10,8 @@ import numpy as np
 from onnx import ModelProto
 
 from reducelower.model.graph import all_nodes
-from reducelower.model.text import counted
 from reducelower.model.value_info import stated_type
+from reducelower.text import counted
 from reducelower.verification.feeding.bases import Bases
 from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import INTEGERS, Limits, takes_any

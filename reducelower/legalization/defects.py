@@ -16,7 +16,7 @@ from reducelower.model.attributes import NAMING_TYPES
 from reducelower.model.functions import find_call_defect
 from reducelower.model.graph import bodies, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.model.text import one_line
+from reducelower.text import one_line
 
 __all__ = ["find_defect"]
 

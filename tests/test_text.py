@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from reducelower.model.text import expression
+from reducelower.text import expression
 
 
 def test_threads_may_read_expressions_at_once() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, TypeProto, helper
 
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, schema
-from reducelower.model.text import shape_text
+from reducelower.text import shape_text
 
 __all__ = ["attribute_text", "constant_text", "input_name", "operator_name", "type_text"]
 
