@@ -25,7 +25,6 @@ class Entry:
         opsets: both versions.
         constants: the values of constant operands that the rule asked for.
         added: new constants that the replacement reads.
-        adopted: the values of outputs that become constants.
         answers: every other question: its name, the operand (empty for a question about the place), the answer.
     """
 
@@ -34,7 +33,6 @@ class Entry:
     opsets: tuple[int, int]
     constants: Mapping[str, Array]
     added: Mapping[str, TensorProto]
-    adopted: Mapping[str, TensorProto]
     answers: Sequence[tuple[str, str, Hashable]]
 
 

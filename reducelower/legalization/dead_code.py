@@ -66,12 +66,8 @@ def _changed_reads(edit: Edit) -> tuple[Sequence[bytes], Sequence[bytes]]:
 
 def _remove_node(name: str, home: GraphScope, edit: Edit, removed: Collection[str]) -> list[str]:
     """Remove the node that computes a value, unless another of its outputs remains; return the names that it read."""
-    is_stored = home.initializer(name) is not None and name not in home.adopted
-    index = None if is_stored else home.positions.get(name)
+    index = None if home.initializer(name) is not None else home.positions.get(name)
     if index is None:
-        return []
-    if edit.replaced.get(index) == []:  # a Constant that became an initializer
-        edit.sites.pop(index, None)
         return []
     node = home.node_list[index]
     if not all(output in removed for output in node.output if output):

@@ -173,6 +173,5 @@ def _entry_of(read: ReadNode, outcome: Outcome, graph: GraphScope) -> Entry:
         (graph.opset, graph.ground.opset),
         constants,
         added,
-        {blank(number): tensor for number, tensor in outcome.adopted},
         answers,
     )

@@ -37,7 +37,7 @@ from reducelower.scope.ground import Ground
 from reducelower.scope.values import Values
 from reducelower.types import contradiction
 
-__all__ = ["ground_of", "refuse_declarations", "run"]
+__all__ = ["ground_of", "refuse_declarations", "run", "writes_initializers"]
 
 
 def run(
@@ -192,8 +192,6 @@ def ground_of(
     source: Document, opset: int, settings: Settings, values: Values | None = None, *, assumes_nonempty: bool = False
 ) -> Ground:
     """What the scopes of a run share; arguments as for `Ground`."""
-    asked, old = settings.ir_version, source.message.ir_version
-    newest = DEFAULTS_SINCE if asked == "auto" else old if asked == "keep" else asked
     return Ground(
         source,
         opset,
@@ -201,7 +199,14 @@ def ground_of(
         ranks=settings.ranks,
         base_dir=settings.base_dir,
         freeze_defaults=settings.freeze_defaults,
-        writes_initializers=newest >= DEFAULTS_SINCE,
+        writes_initializers=writes_initializers(source, settings),
         assumes_nonempty=assumes_nonempty,
         values=values,
     )
+
+
+def writes_initializers(source: Document, settings: Settings) -> bool:
+    """Whether initializers need not be graph inputs in the result, by its newest possible IR version."""
+    asked, old = settings.ir_version, source.message.ir_version
+    newest = DEFAULTS_SINCE if asked == "auto" else old if asked == "keep" else asked
+    return newest >= DEFAULTS_SINCE

@@ -74,6 +74,7 @@ class GraphScope(Graph):
         self._constants: dict[str, Stored | None] = {}
         self._described: dict[str, Described | None] = {}
         self._added: dict[Hashable, str] = {}
+        self._added_names: set[str] = set()
 
     def home(self, name: str) -> GraphScope:
         """The graph that defines a value: this one or an enclosing one."""
@@ -238,24 +239,21 @@ class GraphScope(Graph):
 
     # Additions
 
+    def defines(self, name: str) -> bool:
+        """Whether the graph defines a value, perhaps as an added constant."""
+        return name in self._added_names or super().defines(name)
+
     def add_constant(self, value: Array, tensor: TensorProto, tail: str) -> str:
-        """Add a constant and return its name: one initializer per value and graph."""
+        """Add a constant and return its name: one initializer or Constant node per value and graph."""
         key = value_key(value)
         name = self._added.get(key)
         if name is None:
             name = self._added[key] = self.ground.names.fresh("", tail)
-            self.adopt_constant(name, tensor)
+            self._added_names.add(name)
+            kept = deepcopy(tensor)
+            kept.name = name
+            if self.ground.writes_initializers:
+                self.edited.initializer.append(kept)
+            else:
+                self.added_nodes.append(make_node("Constant", [], [name], value=kept))
         return name
-
-    def adopt_constant(self, name: str, tensor: TensorProto) -> None:
-        """Add an initializer or Constant node with this name; later questions get its value."""
-        kept = deepcopy(tensor)
-        kept.name = name
-        self.adopted[name] = kept
-        self._constants.pop(name, None)
-        self._described.pop(name, None)
-        self.ground.resolver.forget(name, self)
-        if self.ground.writes_initializers:
-            self.edited.initializer.append(kept)
-        else:
-            self.added_nodes.append(make_node("Constant", [], [name], value=kept))

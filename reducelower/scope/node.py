@@ -7,7 +7,7 @@ value, so its result is right for every node with the same answers to the same q
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
-from copy import copy, deepcopy
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from reducelower.model.numbers import Array
 
-__all__ = ["NodeScope", "Question"]
+__all__ = ["NodeScope", "Question", "unheld"]
 
 
 class Question(NamedTuple):
@@ -60,7 +60,7 @@ _OPEN = object()
 
 
 _ADDITIONS = (
-    "added", "adopted", "derived", "unmended", "zeros", "_numbers", "_made", "_last",
+    "added", "derived", "unmended", "zeros", "_numbers", "_made", "_last",
 )  # fmt: skip
 """What a failed attempt leaves behind; what it asked stays in the trail."""
 
@@ -72,7 +72,6 @@ class NodeScope(Scope):
         trail: every question with its answer.
         is_repeatable: whether the trail has every question.
         added: added constants by their blanks.
-        adopted: operand numbers with the tensors that become their values.
         derived: new names in order: stem, tail, name.
         operands: how many distinct operands the node has; 0 if it uses the names of the model.
         applied: the files and lines of the rules of the user's own that were applied.
@@ -94,7 +93,6 @@ class NodeScope(Scope):
         self.trail: dict[Question, Hashable] = {}
         self.is_repeatable = operands is not None
         self.added: dict[str, Added] = {}
-        self.adopted: list[tuple[int, TensorProto]] = []
         self.derived: list[tuple[str, str, str]] = []
         self.unmended: dict[str, None] = {}
         self.applied: list[Place] = []
@@ -229,28 +227,11 @@ class NodeScope(Scope):
             self.added[name] = Added(tail, tensor, value)
         return self._numbers[key]
 
-    def replace_by_initializer(self, name: str, tensor: TensorProto) -> None:
-        """See `Scope.replace_by_initializer`."""
-        self.check_constant(tensor)
-        if self._operands is None:
-            self.graph.adopt_constant(name, tensor)
-        else:
-            kept = deepcopy(tensor)
-            self.adopted.append((self._number(name), kept))
-
     def check_constant(self, tensor: TensorProto) -> None:
         """Raise RefusedError if neither an initializer nor Constant nodes can hold the constant here."""
         takes_it = tensor.data_type in FIRST_FLOATS or self.target_opset >= _CONSTANT_TAKES_ALL
         if not (self.graph.ground.writes_initializers or takes_it):
-            raise RefusedError(
-                f"it needs a constant of type {element_type_name(tensor.data_type)}, which Constant does not take "
-                "below opset 9",
-                "allow IR version 4 with --ir-version auto",
-            )
-
-    def _number(self, name: str) -> int:
-        assert self._operands is not None
-        return self._operands[name][0]
+            raise unheld(tensor.data_type)
 
     # Undo
 
@@ -261,3 +242,11 @@ class NodeScope(Scope):
     def roll_back(self, mark: Mapping[str, Any]) -> None:
         """Undo every addition since the mark, to which nothing can be rolled back again."""
         self.__dict__.update(mark)
+
+
+def unheld(element_type: int) -> RefusedError:
+    """The refusal of a constant that neither a Constant node nor an initializer can hold."""
+    return RefusedError(
+        f"it needs a constant of type {element_type_name(element_type)}, which Constant does not take below opset 9",
+        "allow IR version 4 with --ir-version auto",
+    )

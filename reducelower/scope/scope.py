@@ -14,7 +14,7 @@ from reducelower.types.sizes import is_positive
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from onnx import NodeProto, TensorProto
+    from onnx import NodeProto
 
     from reducelower.model.numbers import Array
     from reducelower.types import Known
@@ -186,11 +186,3 @@ class Scope(ABC):
         The node is refused if neither can hold the value and the result still reads it.
         """
         return self.node_scope.add_constant(value, tail)
-
-    def replace_by_initializer(self, name: str, tensor: TensorProto) -> None:
-        """Replace a value that the node computes by an initializer, or by Constant nodes if none is possible.
-
-        Raises:
-            RefusedError: neither can hold it.
-        """
-        self.node_scope.replace_by_initializer(name, tensor)

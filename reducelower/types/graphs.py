@@ -79,7 +79,6 @@ class Graph:
         graph_at: returns the graph of the model at a key; None if it is not a graph of a model.
         key: its own key there.
         has_open_defaults: whether initializers of inputs are only defaults, which callers may override.
-        adopted: the tensors of values that a run added or made constant, by name.
         may_have_constants: whether there may be Constant nodes: in large graphs a look for them takes time.
         place: its key for the resolver. It is not the graph itself, which would be a reference cycle.
     """
@@ -101,7 +100,6 @@ class Graph:
         self.graph_at = graph_at
         self.key = key
         self.has_open_defaults = False
-        self.adopted: dict[str, TensorProto] = {}
         self.may_have_constants = True
         self.place: Hashable = object() if graph_at is None else key
 
@@ -140,8 +138,7 @@ class Graph:
 
     def defines(self, name: str) -> bool:
         """Whether the graph defines a value, which hides an outer value of the same name."""
-        by_node_or_tensor = name in self.positions or name in self._initializers or name in self.adopted
-        return by_node_or_tensor or name in self.inputs
+        return name in self.positions or name in self._initializers or name in self.inputs
 
     def home(self, name: str) -> Graph:
         """The graph that defines a value: this one or an enclosing one."""
@@ -149,7 +146,7 @@ class Graph:
 
     def producer(self, name: str) -> NodeProto | None:
         """The node that computes a value, before any edit."""
-        at = None if name in self.adopted else self.positions.get(name)
+        at = self.positions.get(name)
         return None if at is None else self.holder.node[at]
 
     @cached_property
@@ -181,9 +178,7 @@ class Graph:
     # Constants
 
     def initializer(self, name: str) -> TensorProto | None:
-        """The initializer of that name; also a value that became a constant."""
-        if name in self.adopted:
-            return self.adopted[name]
+        """The initializer of that name."""
         at = self._initializers.get(name)
         return None if at is None else self.holder.initializer[at]
 

@@ -93,12 +93,6 @@ class Resolver:
         """Forget all answers."""
         self._values.clear()
 
-    def forget(self, name: str, graph: Graph) -> None:
-        """Forget the answers about a value, which is a constant from now on."""
-        home = graph.home(name)
-        if (home.place, name) in self._values:  # inner graphs refer to the same object
-            self._values[home.place, name].__init__(home, name, home.held(name))  # type: ignore[misc]
-
     # Questions
 
     def _found(self, graph: Graph, name: str) -> Value:

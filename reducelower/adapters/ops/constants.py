@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto, helper
+from onnx import helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.rules import rule
@@ -10,6 +10,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
 from reducelower.model.constants import tensor_of
 from reducelower.model.numbers import FIRST_FLOATS
+from reducelower.scope.node import unheld
 
 
 @rule("Constant", "below 12")
@@ -25,10 +26,8 @@ def _lower_shorthand(op: Writer) -> None:
 
 
 @rule("Constant", "below 9")
-def _lower_element_type(op: Writer) -> list[NodeProto] | None:
-    """Before opset 9, Constant takes only floats; other types become an initializer."""
+def _lower_element_type(op: Writer) -> None:
+    """Before opset 9, Constant takes only floats; `without_constants` makes initializers of others."""
     tensor = tensor_of(op.node)
-    if tensor is None or tensor.data_type in FIRST_FLOATS:
-        return None
-    op.scope.replace_by_initializer(op.node.output[0], tensor)
-    return []
+    if tensor is not None and tensor.data_type not in FIRST_FLOATS:
+        raise unheld(tensor.data_type)

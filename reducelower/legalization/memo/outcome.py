@@ -9,7 +9,7 @@ from itertools import count
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, numpy_helper
 
 from reducelower.legalization.memo.reading import Parts
 from reducelower.legalization.tidying import may_share
@@ -97,7 +97,6 @@ class Outcome:
         nodes: the nodes that replace it; None if it stays.
         in_place: whether the only such node is the edited node itself.
         added: constants that the nodes read, by their blanks.
-        adopted: tensors that become the value of operands, by number.
         derived: new names in order: stem, tail, name.
         unmended: sentences about problems on the target runtime that no form avoids.
         zeros: see `NodeScope`.
@@ -111,7 +110,6 @@ class Outcome:
     in_place: bool = False
     refusal: RefusedError | None = None
     added: Mapping[str, Added] = field(default_factory=dict)
-    adopted: Sequence[tuple[int, TensorProto]] = ()
     derived: Sequence[tuple[str, str, str]] = ()
     unmended: Sequence[str] = ()
     zeros: Collection[str] = ()
@@ -225,7 +223,6 @@ class Outcome:
             nodes=nodes,
             in_place=in_place,
             added=added,
-            adopted=scope.adopted,
             derived=scope.derived,
             unmended=tuple(scope.unmended),
             zeros=frozenset(scope.zeros),

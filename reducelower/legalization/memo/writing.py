@@ -89,8 +89,6 @@ class Writing:
             stated = {**_of_casts(outcome, graph, names or read.real_names()), **stated}
         if stated:
             edit.types[index] = stated
-        for number, tensor in outcome.adopted:
-            graph.adopt_constant(read.names[number].decode(), tensor)
 
     def _written(self, read: ReadNode, names: Mapping[str, str]) -> list[bytes]:
         """The nodes that replace a node, serialized."""

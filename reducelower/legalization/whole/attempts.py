@@ -9,6 +9,7 @@ from typing import NamedTuple
 from reducelower.legalization.composed import in_terms_of_source
 from reducelower.legalization.run import run
 from reducelower.legalization.whole import Attempt, Changed
+from reducelower.legalization.whole.constants import without_constants
 from reducelower.legalization.whole.dead_branches import without_dead_branches
 from reducelower.legalization.whole.features import inlined
 from reducelower.legalization.whole.narrow_integers import without_narrow_integers
@@ -37,6 +38,7 @@ class _Change(NamedTuple):
 
 _CHANGES: Sequence[_Change] = (
     _Change(without_dead_branches, frozenset({"If"})),
+    _Change(without_constants, frozenset({"Constant"}), is_for_refusals=True),
     _Change(without_narrow_integers, is_for_refusals=True),
     _Change(without_sequences, MAKERS, is_for_refusals=True),
     _Change(without_shapes_in_loops, LOOPS),  # this and the next look at a result, so they come last

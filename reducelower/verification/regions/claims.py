@@ -151,7 +151,7 @@ class Rewrites:
         table.add(entry.node, numbers, left.opsets)
         if numbers != known:
             return  # it is about another node, which stood there before a change to the whole model
-        for name, tensor in (*entry.added.items(), *entry.adopted.items()):
+        for name, tensor in entry.added.items():
             numbers[name] = table.constant(tensor)
         for node in entry.nodes:
             table.add(node, numbers, right.opsets)
