@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from onnx import NodeProto, numpy_helper
+from onnx import NodeProto, TensorProto, numpy_helper
 
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
@@ -34,6 +34,8 @@ _RANDOM = frozenset(
 
 _SIZE_OPERATORS = ("Shape", "Size")
 
+
+_INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 
 _DATA = "⟦0⟧"
 """The blank of a node's first operand."""
@@ -128,7 +130,7 @@ def _computed(node: NodeProto, scope: NodeScope) -> str:
     values: list[Array | None] = []
     for name in node.input:
         value = scope.constant(name) if name and scope.is_new(name) else None
-        if name and not scope.is_new(name):
+        if name and not scope.is_new(name) and _may_be_constant(name, scope):
             value = scope.small_constant(name)
         if name and value is None:
             return ""
@@ -142,3 +144,12 @@ def _computed(node: NodeProto, scope: NodeScope) -> str:
     except RefusedError:
         return ""
     return scope.add_constant(result, node.output[0].rpartition("/")[2])
+
+
+def _may_be_constant(name: str, scope: NodeScope) -> bool:
+    """Whether to ask for the value of an operand of the replaced node.
+
+    To learn whether data are computed from constants means to look at everything that they come from. Sizes are
+    integers, so this is worth it for integers only.
+    """
+    return name != _DATA or scope.element_type(name) in _INTEGERS or scope.written_as(name) != "dynamic"

@@ -39,6 +39,8 @@ def inputs_of(nodes: Iterable[bytes]) -> Sequence[bytes]:
 def reads_of(nodes: Iterable[NodeProto | bytes]) -> Sequence[bytes]:
     """The names that nodes and their subgraphs read, once for each time."""
     data = list(map(_serialized, nodes))
+    if not data:
+        return ()
     as_one = message_class("Graph").FromString(_as_graph(data)).field_1  # without looking at each
     if as_one.field_5.HasField("field_6") or as_one.field_5.HasField("field_11"):
         return [name.encode() for node in nodes_of(data) for name in read_by(node)]
