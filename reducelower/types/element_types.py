@@ -11,9 +11,9 @@ from functools import cache
 from onnx import TensorProto, defs
 
 from reducelower.model.attributes import attribute_of
-from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema
+from reducelower.model.schemas import DEFAULT_DOMAINS, first_version, parse_element_type, schema
 from reducelower.types.call import Call
-from reducelower.types.contrib import listed
+from reducelower.types.contrib import own
 from reducelower.types.graphs import Constant, Graph
 from reducelower.types.known import Question
 
@@ -41,8 +41,8 @@ def element_type_of_output(call: Call, place: int) -> int:
     if version is None:
         return 0
     answer = _by_variables(call.op_type, call.domain, version, place, len(call.inputs))
-    if not answer and (output := listed(call.op_type, call.domain, place, call.graph.opset)) is not None:
-        answer = (output.like,) if output.like >= 0 and call.has(output.like) else output.element_type
+    if not answer and (row := own(call, place)) is not None:
+        answer = (row.like,) if call.has(row.like) else TensorProto.FLOAT
     return answer if isinstance(answer, int) else _shared(call, answer)
 
 
@@ -59,7 +59,7 @@ def _shared(call: Call, places: Sequence[int]) -> int:
 @cache
 def _by_variables(op_type: str, domain: str, opset: int, place: int, inputs: int) -> int | tuple[int, ...]:
     """The element type of an output, or the positions of the inputs that share its type variable, or 0."""
-    operator = schema(op_type, opset, domain)
+    operator = schema(op_type, first_version(op_type, opset) or opset, domain)
     output = None if operator is None else _formal_at(operator.outputs, place)
     if operator is None or output is None:
         return 0
