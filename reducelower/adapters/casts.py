@@ -16,12 +16,12 @@ from onnx import NodeProto, TensorProto, defs, numpy_helper
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.rules import AnyRule, Function, rules_for
 from reducelower.errors import RefusedError, UnknownValueError
+from reducelower.files.external import read_tensor
 from reducelower.model.attributes import make_node
 from reducelower.model.schemas import element_type_name, parse_element_type, schema, versions
 from reducelower.rulebook.boundaries import Boundaries
 from reducelower.rulebook.occasions import Occasion
 from reducelower.scope.body import AnyScope
-from reducelower.scope.values import read_tensor
 
 __all__ = ["lacking", "retypings"]
 

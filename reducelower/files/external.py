@@ -10,9 +10,11 @@ from math import prod
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from google.protobuf.message import Message
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from reducelower.errors import UnreadableModelError
+from reducelower.errors import RefusedError, UnreadableModelError
+from reducelower.model.numbers import Array
+from reducelower.text import one_line
 
 _NARROW = {"UINT4": 4, "INT4": 4, "FLOAT4E2M1": 4, "UINT2": 2, "INT2": 2}
 """Bits of the element types narrower than a byte; numpy uses a whole byte for each element."""
@@ -25,7 +27,16 @@ _WITHOUT_TENSORS = frozenset(
     getattr(AttributeProto, name) for name in ("FLOAT", "FLOATS", "INT", "INTS", "STRING", "STRINGS")
 )
 
-__all__ = ["DataFolder", "ExternalFile", "all_tensors", "bytes_of", "external_files", "external_tensors"]
+__all__ = [
+    "DataFolder",
+    "ExternalFile",
+    "all_tensors",
+    "bytes_of",
+    "external_files",
+    "external_tensors",
+    "loaded",
+    "read_tensor",
+]
 
 
 @dataclass(frozen=True)
@@ -201,3 +212,33 @@ def all_tensors(message: Message) -> Iterator[TensorProto]:
                         yield from all_tensors(attribute)
             else:
                 yield from all_tensors(inner)
+
+
+def loaded(tensor: TensorProto, folder: DataFolder) -> TensorProto:
+    """A copy of a tensor with its external data in it.
+
+    Raises:
+        UnreadableModelError: it cannot be read.
+    """
+    made = TensorProto.FromString(tensor.SerializeToString())
+    made.raw_data = folder.read(tensor)
+    made.ClearField("external_data")
+    made.ClearField("data_location")
+    return made
+
+
+def read_tensor(tensor: TensorProto, folder: DataFolder | None = None) -> Array:
+    """The value of a tensor, whose data may be in a file.
+
+    Raises:
+        RefusedError: it cannot be read.
+    """
+    if folder is None and tensor.data_location == TensorProto.EXTERNAL:
+        raise RefusedError(f"the tensor {tensor.name!r} has its data in another file", "store its values in the model")
+    try:
+        return numpy_helper.to_array(tensor if folder is None else loaded(tensor, folder))
+    except UnreadableModelError as error:
+        raise RefusedError(str(error)) from error
+    except Exception as error:  # numpy and onnx raise several types
+        reason = one_line(error)
+        raise RefusedError(f"the tensor {tensor.name!r} cannot be read: {reason}", "correct the model") from error

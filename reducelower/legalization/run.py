@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -27,15 +27,17 @@ from reducelower.legalization.versions import (
 from reducelower.model.document import Document
 from reducelower.model.functions import functions_refused
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
-from reducelower.model.schemas import has_body, schema
-from reducelower.model.skeleton import DEFAULTS_SINCE
+from reducelower.model.schemas import element_type_name, has_body, parse_element_type, schema
+from reducelower.model.skeleton import DEFAULTS_SINCE, names_in
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.rewrites import Step
 from reducelower.rulebook.rules import SHIPPED, load_book
 from reducelower.scope.ground import Ground
 from reducelower.scope.values import Values
-from reducelower.types import contradiction
+from reducelower.text import did_you_mean
+from reducelower.types import Inference
+from reducelower.types.known import Question
 
 __all__ = ["ground_of", "refuse_declarations", "run", "writes_initializers"]
 
@@ -183,9 +185,33 @@ def refuse_declarations(source: Document, settings: Settings) -> Refusal | None:
     """Refuse declared types and ranks of names that are not in the model, or that contradict it."""
     if not settings.element_types and not settings.ranks:
         return None
-    reason = contradiction(source.message, settings.element_types or {}, settings.ranks or {})
+    reason = _contradiction(source.message, settings.element_types or {}, settings.ranks or {})
     hint = "declare only what the model does not state, by the names of its values"
     return Refusal("", "", "", reason, hint) if reason else None
+
+
+def _contradiction(model: ModelProto, element_types: Mapping[str, str], ranks: Mapping[str, int]) -> str:
+    """Return a sentence about a declaration that contradicts the model, or an empty string.
+
+    Several graphs may use one name. A declaration is accepted if it equals what is known in one of them, or fills it
+    in.
+    """
+    inference = Inference(model)
+    types = {name: parse_element_type(spelled) for name, spelled in element_types.items()}
+    within = [inference.graph(key) for key in inference.keys]
+    kinds: tuple[tuple[str, Question, Mapping[str, int], Callable[[int], str]], ...] = (
+        ("element type", "element_type", types, element_type_name),
+        ("rank", "rank", ranks, str),
+    )
+    for what, question, declared, spelled in kinds:
+        for name, value in sorted(declared.items()):
+            known = [inference.ask(graph, question, name) for graph in within if graph.defines(name)]
+            if not known:
+                near = did_you_mean(name, names_in(model))
+                return f"no value of the model is named {name!r}, whose {what} is declared{near}"
+            if not {None, value}.intersection(known):
+                return f"the {what} of {name!r} is {spelled(min(known))}, and {spelled(value)} is declared of it"
+    return ""
 
 
 def ground_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from copy import deepcopy
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
@@ -15,9 +15,8 @@ from reducelower.model.columns import NodeColumns
 from reducelower.model.graph import inner_path, subgraphs
 from reducelower.model.nodelist import NodeList
 from reducelower.model.numbers import value_key
-from reducelower.model.value_info import stated_type, tensor_type
 from reducelower.types.graphs import Graph
-from reducelower.types.known import LONGEST, Known, in_own_names
+from reducelower.types.known import Known, in_own_names
 from reducelower.types.sizes import numbers_of
 from reducelower.types.witnesses import Witnesses
 
@@ -27,14 +26,7 @@ if TYPE_CHECKING:
     from reducelower.scope.values import Stored
     from reducelower.types import GraphKey
 
-__all__ = ["Described", "GraphScope"]
-
-
-class Described(NamedTuple):
-    """What inference learns about a value: its serialized type, and its value if it is constant."""
-
-    type: bytes
-    constant: Stored | None
+__all__ = ["GraphScope"]
 
 
 _SMALL = 16
@@ -72,7 +64,6 @@ class GraphScope(Graph):
         self.may_have_constants = "Constant" in self.node_list.op_types
         self.added_nodes: list[NodeProto] = []
         self._constants: dict[str, Stored | None] = {}
-        self._described: dict[str, Described | None] = {}
         self._added: dict[Hashable, str] = {}
         self._added_names: set[str] = set()
 
@@ -143,23 +134,6 @@ class GraphScope(Graph):
         """
         constant = self.readable_constant(name)
         return constant if constant is not None and constant.array.size <= _SMALL else None
-
-    def described(self, name: str) -> Described | None:
-        """The stated type of a value or of its stated constant, with the constant if it may be a shape; else None."""
-        home = self.home(name)
-        if name not in home._described:
-            home._described[name] = home._describe(name)
-        return home._described[name]
-
-    def _describe(self, name: str) -> Described | None:
-        tensor = self.tensor(name)
-        stated = self.stated_type(name) if tensor is None else stated_type(tensor_type(tensor))
-        if not stated.is_known:
-            return None
-        sizes = stated.sizes if stated.element_type in (TensorProto.INT32, TensorProto.INT64) else None
-        may_be_shape = sizes is not None and len(sizes) < 2
-        is_small = may_be_shape and all(isinstance(size, int) and size <= LONGEST for size in sizes or ())
-        return Described(stated.plain, self.readable_constant(name) if is_small else None)
 
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto
 
-from reducelower.errors import RefusedError, UnreadableModelError
+from reducelower.files.external import read_tensor
 from reducelower.model.numbers import value_key
 from reducelower.model.skeleton import LARGEST_CONSTANT
-from reducelower.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from reducelower.files import DataFolder
     from reducelower.model.numbers import Array
 
-__all__ = ["Stored", "Values", "loaded", "read_tensor"]
+__all__ = ["Stored", "Values"]
 
 _SPELLED_IN: Mapping[int, str] = {TensorProto.INT64: "int64_data", TensorProto.INT32: "int32_data"}
 """The fields of these element types besides ``raw_data``. No floats: 0.0 == -0.0, but their bits differ."""
@@ -70,33 +69,3 @@ class Values:
         if stored is None:
             stored = self._spelled[spelling] = self.of(read_tensor(tensor))
         return stored
-
-
-def loaded(tensor: TensorProto, folder: DataFolder) -> TensorProto:
-    """A copy of a tensor with its external data in it.
-
-    Raises:
-        UnreadableModelError: it cannot be read.
-    """
-    made = TensorProto.FromString(tensor.SerializeToString())
-    made.raw_data = folder.read(tensor)
-    made.ClearField("external_data")
-    made.ClearField("data_location")
-    return made
-
-
-def read_tensor(tensor: TensorProto, folder: DataFolder | None = None) -> Array:
-    """The value of a tensor, whose data may be in a file.
-
-    Raises:
-        RefusedError: it cannot be read.
-    """
-    if folder is None and tensor.data_location == TensorProto.EXTERNAL:
-        raise RefusedError(f"the tensor {tensor.name!r} has its data in another file", "store its values in the model")
-    try:
-        return numpy_helper.to_array(tensor if folder is None else loaded(tensor, folder))
-    except UnreadableModelError as error:
-        raise RefusedError(str(error)) from error
-    except Exception as error:  # numpy and onnx raise several types
-        reason = one_line(error)
-        raise RefusedError(f"the tensor {tensor.name!r} cannot be read: {reason}", "correct the model") from error

@@ -6,7 +6,7 @@
 """
 
 from reducelower.types.graphs import Graph, GraphKey
-from reducelower.types.inference import Inference, contradiction, infer, infer_strictly
+from reducelower.types.inference import Inference, infer
 from reducelower.types.known import Known
 from reducelower.types.resolver import Resolver
 from reducelower.types.sizes import Atoms, Polynomial, Size
@@ -20,7 +20,5 @@ __all__ = [
     "Polynomial",
     "Resolver",
     "Size",
-    "contradiction",
     "infer",
-    "infer_strictly",
 ]

@@ -66,7 +66,7 @@ OWN = _table("""
 
 
 def own(call: Call, place: int) -> Own | None:
-    """The row for an output of one of these operators: the first, or the sum that SkipLayerNormalization also yields."""
+    """The row for an output of one of these operators: the first, or the sum from SkipLayerNormalization."""
     is_own = call.domain == "com.microsoft" or is_runtime_name(call.op_type)
     is_like_first = place == 0 or (place == 3 and call.op_type.startswith("Skip"))
     return OWN.get(call.op_type) if is_own and is_like_first else None

@@ -13,19 +13,20 @@ from onnx import GraphProto, ModelProto, NodeProto, numpy_helper
 
 from reducelower.legalization.memo.reading import Parts
 from reducelower.legalization.tidying import may_share
+from reducelower.model import protected
 from reducelower.model.attributes import make_node
 from reducelower.model.graph import may_hold_graphs, read_by, read_from_outside
-from reducelower.model.value_info import state, without_made_up_symbols
+from reducelower.model.value_info import NOTHING_STATED, state, stated_type, without_made_up_symbols
 from reducelower.scope.blanks import MARKS, NAME_BLANK, blanks, is_in_blanks
-from reducelower.types import infer, infer_strictly
+from reducelower.types import infer
 
 if TYPE_CHECKING:
     from reducelower.errors import RefusedError
     from reducelower.scope.blanks import Added
-    from reducelower.scope.graph import Described
     from reducelower.scope.node import NodeScope, Question
+    from reducelower.scope.values import Stored
 
-__all__ = ["CASTS_BY_NUMBER", "IR_VERSION_OF_RULES", "NOTHING", "Outcome"]
+__all__ = ["CASTS_BY_NUMBER", "IR_VERSION_OF_RULES", "NOTHING", "Described", "Outcome"]
 
 _TYPES_KEPT = 64
 """For how many combinations of operand types an outcome keeps the types of its new values."""
@@ -79,6 +80,13 @@ def _taken_apart(
         parts.ClearField(apart)
     marks = numbers[MARKS] if node.doc_string == MARKS else None
     return parts, inputs, outputs, numbers[node.name] if node.name else None, marks
+
+
+class Described(NamedTuple):
+    """What inference learns about a value: its serialized type, and its value if it is constant."""
+
+    type: bytes
+    constant: Stored | None
 
 
 class Inferred(NamedTuple):
@@ -185,7 +193,7 @@ class Outcome:
             model.graph.node.append(make_node("Constant", [], [name], value=tensor))
         model.graph.node.extend(self.nodes or ())
         state(model.graph, stated)
-        inferred, objection = infer_strictly(infer(model) if opset < CASTS_BY_NUMBER else model)
+        inferred, objection = _infer_strictly(infer(model) if opset < CASTS_BY_NUMBER else model)
         found = inferred.graph.value_info
         types = {value.name: without_made_up_symbols(value.type).SerializeToString() for value in found}
         return Inferred(objection, types)
@@ -233,3 +241,30 @@ class Outcome:
 
 NOTHING = Outcome("")
 """The outcome of a node that is legal."""
+
+
+def _infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:
+    """Infer types in a model copy, and return it with the objection of strict inference, empty if there is none.
+
+    Strict inference also checks the model with our inferred types. They may be more than it infers itself, and prove a
+    stated type wrong.
+    """
+    try:
+        inferred = protected.infer_shapes(model, check_type=True, strict_mode=True)
+        if _states_all(inferred.graph):
+            return inferred, ""
+        data = inferred.SerializeToString()
+        infer(inferred)
+        if inferred.SerializeToString() != data:
+            protected.infer_shapes(inferred, check_type=True, strict_mode=True)
+    except Exception as error:  # inference raises several types
+        return infer(model), " ".join(str(error).split()) or type(error).__name__
+    return inferred, ""
+
+
+def _states_all(graph: GraphProto) -> bool:
+    """Whether a graph has no subgraphs and states the types of all node outputs; sizes may be names."""
+    types = {value.name: stated_type(value.type) for value in (*graph.value_info, *graph.output)}
+    made = [types.get(name, NOTHING_STATED) for node in graph.node for name in node.output if name]
+    open_types = [each for each in made if not each.element_type or each.sizes is None or None in each.sizes]
+    return not open_types and not any(map(may_hold_graphs, graph.node))

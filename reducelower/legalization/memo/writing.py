@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from onnx import NodeProto, TensorProto, helper
 
 from reducelower.legalization.edits import Edit
-from reducelower.legalization.memo.outcome import CASTS_BY_NUMBER, Outcome
+from reducelower.legalization.memo.outcome import CASTS_BY_NUMBER, Described, Outcome
 from reducelower.legalization.memo.reading import ReadNode
 from reducelower.model.attributes import value_of
 from reducelower.model.graph import rename, subgraphs, walk
+from reducelower.model.value_info import stated_type, tensor_type
 from reducelower.scope.blanks import MARKS, NAME_BLANK, Added, blanks, fill
-from reducelower.scope.graph import Described, GraphScope
+from reducelower.scope.graph import GraphScope
+from reducelower.types.known import LONGEST
 
 __all__ = ["Writing", "put_in_own_names", "put_refusal"]
 
@@ -103,7 +105,7 @@ class Writing:
         outcome, graph = self.outcome, self._graph
         described: dict[str, Described] = {}
         for operand, name in zip(blanks(len(read.names) - 1), read.names, strict=False):
-            each = graph.described(name.decode())
+            each = _described(graph, name.decode())
             if each is not None:
                 described[operand] = each
             elif operand in outcome.reads:  # mostly the first operand tells
@@ -120,6 +122,19 @@ class Writing:
             # The stem of a nested replacement may itself be a new name.
             real[name] = self._names.fresh(real.get(stem, stem), tail)
         return real
+
+
+def _described(graph: GraphScope, name: str) -> Described | None:
+    """The stated type of a value or of its stated constant, with the constant if it may be a shape; else None."""
+    home = graph.home(name)
+    tensor = home.tensor(name)
+    stated = home.stated_type(name) if tensor is None else stated_type(tensor_type(tensor))
+    if not stated.is_known:
+        return None
+    sizes = stated.sizes if stated.element_type in (TensorProto.INT32, TensorProto.INT64) else None
+    may_be_shape = sizes is not None and len(sizes) < 2
+    is_small = may_be_shape and all(isinstance(size, int) and size <= LONGEST for size in sizes or ())
+    return Described(stated.plain, graph.readable_constant(name) if is_small else None)
 
 
 def _of_casts(outcome: Outcome, graph: GraphScope, real: Mapping[str, str]) -> Mapping[str, bytes]:

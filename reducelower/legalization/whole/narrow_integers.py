@@ -16,14 +16,13 @@ from onnx import ModelProto, TensorProto, helper
 from onnx.numpy_helper import from_array, to_array
 
 from reducelower.files import DataFolder
-from reducelower.files.external import all_tensors
+from reducelower.files.external import all_tensors, loaded
 from reducelower.legalization.whole import Attempt, Changed
 from reducelower.model.document import Document
 from reducelower.model.graph import graphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
 from reducelower.options import Settings
-from reducelower.scope.values import loaded
 from reducelower.types import infer
 
 __all__ = ["without_narrow_integers"]

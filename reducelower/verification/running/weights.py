@@ -15,11 +15,10 @@ from weakref import WeakValueDictionary
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from reducelower.files.external import DataFolder, bytes_of, external_tensors
+from reducelower.files.external import DataFolder, bytes_of, external_tensors, loaded
 from reducelower.model.numbers import value_of_tensor
 from reducelower.model.skeleton import DEFAULTS_SINCE, skeleton
 from reducelower.numerics.measure import Array
-from reducelower.scope.values import loaded
 
 __all__ = ["held_by", "held_name", "is_held", "value_of", "with_weights", "without_weights"]
 
