@@ -7,7 +7,7 @@ absent operators; then the node is refused.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -23,7 +23,7 @@ from reducelower.rulebook.boundaries import Boundaries
 from reducelower.rulebook.occasions import Occasion
 from reducelower.scope.body import AnyScope
 
-__all__ = ["lacking", "retypings"]
+__all__ = ["computed_in", "lacking", "retypings", "wider_types"]
 
 _NUMBERED_SINCE = 6
 """First opset version whose Cast has its type as a number, and not as a name."""
@@ -34,10 +34,31 @@ def retypings(op_type: str, own: Boundaries | None = None) -> list[AnyRule]:
     occasion = Occasion("lacking", "")
     return [
         *rules_for(op_type, "lacking", own=own),
-        Function(occasion, 0, _in_wider_types),
+        Function(occasion, 0, _in_types_that_are_taken),
         *rules_for(op_type, "absent", own=own),
         Function(occasion, 0, _refuse),
     ]
+
+
+def wider_types(op_type: str, narrow: int) -> Sequence[int]:
+    """The types in which an operator gives the same result as in a narrow one, in the order in which they are tried."""
+    return _COMPUTED_IN.get(op_type, {}).get(narrow, ())
+
+
+def computed_in(op: Writer, narrow: int, wide: int) -> list[NodeProto] | None:
+    """Compute a node in a wider type in place of a narrow one; None if the operator does not take that everywhere."""
+    narrow_name, wide_name = (f"tensor({element_type_name(each)})" for each in (narrow, wide))
+    goal = schema(op.node.op_type, op.scope.target_opset)
+    assert goal is not None
+    variables: dict[str, Collection[str]] = {}
+    for names, formals in ((op.node.input, goal.inputs), (op.node.output, goal.outputs)):
+        for index, name in enumerate(names):
+            formal = formals[min(index, len(formals) - 1)]
+            if name and op.scope.type_string(name) == narrow_name:
+                variables[formal.type_str] = formal.types
+    if not variables or not all(wide_name in types for types in variables.values()):
+        return None
+    return _cast(op, goal, {narrow_name: variables}, {narrow_name: wide})
 
 
 _T = TensorProto
@@ -95,28 +116,33 @@ def _wider(op_type: str, name: str, variables: Mapping[str, Collection[str]]) ->
     """The type in which to compute one that is lacking, by the table below; 0 if there is none."""
     if not name.startswith("tensor("):
         return 0
-    for wide in _COMPUTED_IN.get(op_type, {}).get(parse_element_type(name), ()):
+    for wide in wider_types(op_type, parse_element_type(name)):
         if all(f"tensor({element_type_name(wide)})" in types for types in variables.values()):
             return wide
     return 0
 
 
-def _in_wider_types(op: Writer) -> list[NodeProto] | None:
-    """Cast inputs of a lacking type to a wider one, and outputs back; the node is for the target, and so are the casts.
-
-    Inputs and outputs of the node are renamed in place.
-    """
+def _in_types_that_are_taken(op: Writer) -> list[NodeProto] | None:
+    """Compute a node in wider types in place of those that are lacking."""
     goal = schema(op.node.op_type, op.scope.target_opset)
     assert goal is not None
     lacked = lacking(op.node, op.scope, goal)
     wider = {name: _wider(op.node.op_type, name, variables) for name, variables in lacked.items()}
-    if not all(wider.values()):
-        return None
+    return _cast(op, goal, lacked, wider) if all(wider.values()) else None
+
+
+def _cast(
+    op: Writer, goal: defs.OpSchema, variables: Mapping[str, Mapping[str, Collection[str]]], wider: Mapping[str, int]
+) -> list[NodeProto]:
+    """Cast inputs of some types to wider ones, and outputs back; the node is for the target, and so are the casts.
+
+    Inputs and outputs of the node are renamed in place.
+    """
     for name, wide in wider.items():
         if op.node.op_type in _GENERATORS:
             _generate_floats(op, parse_element_type(name))
         cast_names = dict[str, str]()
-        for index in _indices(op.node.input, list(goal.inputs), lacked[name]):
+        for index in _indices(op.node.input, list(goal.inputs), variables[name]):
             value = op.node.input[index]
             if value not in cast_names:
                 cast_names[value] = op.add("Cast", value, tail=element_type_name(wide), to=_as_attribute(op, wide))
@@ -124,7 +150,7 @@ def _in_wider_types(op: Writer) -> list[NodeProto] | None:
     op.nodes.append(op.node)
     for name in wider:
         narrow = parse_element_type(name)
-        for index in _indices(op.node.output, list(goal.outputs), lacked[name]):
+        for index in _indices(op.node.output, list(goal.outputs), variables[name]):
             value = op.node.output[index]
             result = op.node.output[index] = op.fresh("result")
             last = make_node("Cast", [result], [value], to=_as_attribute(op, narrow))

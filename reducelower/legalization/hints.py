@@ -19,6 +19,8 @@ def fits(source: Document, target: Target, settings: Settings) -> Callable[[int]
     bare = source.bare
 
     def fits_at(opset: int) -> bool:
+        if target.runtime is not None and opset not in target.runtime.reads:
+            return False
         try:
             return not attempt(bare, replace(target, opset=opset), settings, report=False).plan.refusals
         except RuleError:  # in a rule that the requested conversion did not need

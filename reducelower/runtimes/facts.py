@@ -127,6 +127,7 @@ class When:
     negative_axes: bool | None = None
     axes_count: Ranges | None = None
     all_axes: bool | None = None
+    first_axis: bool | None = None
     element_types: frozenset[ElementType] | None = None
     second_types: frozenset[ElementType] | None = None
     last_types: frozenset[ElementType] | None = None
@@ -153,6 +154,7 @@ class When:
     constant: bool | None = None
     vector: bool | None = None
     thin: bool | None = None
+    outer_values: bool | None = None
     per_channel: bool | None = None
     inputs: Ranges | None = None
     outputs: Ranges | None = None

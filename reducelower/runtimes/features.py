@@ -12,6 +12,7 @@ from onnx import NodeProto
 
 from reducelower.adapters.ops.pooling import windows_of
 from reducelower.model.attributes import attribute_of, value_of
+from reducelower.model.graph import read_from_outside
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import REDUCTIONS, default_attributes, element_type_name
 from reducelower.runtimes.reduction import given_axes, is_empty
@@ -195,6 +196,11 @@ def _holds(op: Features, at: int, is_meant: Callable[[Array], Array]) -> bool:
     return value is not None and bool(is_meant(value).any())
 
 
+def _holds_zero(op: Features) -> bool:
+    parts = value_of(op.node, "split", ()) if op.node.op_type == "Split" else ()
+    return 0 in (_of(op.input(1), lambda name: op.scope.known(name).elements, None) or parts)
+
+
 def _per_channel(op: Features) -> bool:
     """True if sizes are unknown."""
     second, data = op.shape(1), op.shape(0)
@@ -239,6 +245,11 @@ def _vector(op: Features) -> bool:
     )
 
 
+def _outer_values(op: Features) -> bool:
+    outer = {name for name in read_from_outside(op.node) if name not in op.node.input}
+    return any(op.scope.constant(name) is None for name in sorted(outer))
+
+
 def _thin(op: Features) -> bool:
     """False if unknown."""
     shape, weights = (op.shape(0), op.shape(1)) if op.node.op_type == "Conv" else (None, None)
@@ -253,6 +264,7 @@ _FEATURES: Mapping[str, Callable[[Features], Any]] = {
     "negative_axes": lambda op: any(axis < 0 for axis in op.reduced or ()),
     "axes_count": lambda op: op.rank if op.reduced is None else len(op.reduced),
     "all_axes": lambda op: op.reduced is None or len(op.reduced) == op.rank > 0,
+    "first_axis": lambda op: op.reduced is None or not {0, -op.rank}.isdisjoint(op.reduced),
     "element_types": _element_types,
     "second_types": lambda op: op.type_of(op.input(1)),
     "last_types": _last_types,
@@ -280,12 +292,13 @@ _FEATURES: Mapping[str, Callable[[Features], Any]] = {
     "second_value": _second_value,
     "shifted": lambda op: _holds(op, 2, lambda value: value.astype(np.float64) != 0),
     "negative_indices": lambda op: _holds(op, 1, lambda value: value.astype(np.int64) < 0),
-    "holds_zero": lambda op: _holds(op, 1, lambda value: value == 0),
+    "holds_zero": _holds_zero,
     "per_channel": _per_channel,
     "uneven": _uneven,
     "overhangs": _overhangs,
     "constant": lambda op: bool(op.output(0)) and op.scope.constant(op.output(0)) is not None,
     "vector": _vector,
     "thin": _thin,
+    "outer_values": _outer_values,
 }
 """By name, the conditions of `facts.When`."""

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 
 from onnx import NodeProto, TensorProto, numpy_helper
 
 from reducelower.adapters.absent import expressions, is_expressible, replacement
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.casts import computed_in, wider_types
+from reducelower.adapters.crossings import crossings, moved
 from reducelower.errors import RefusedError
-from reducelower.model.schemas import REDUCTIONS
+from reducelower.model.schemas import REDUCTIONS, element_type_name, versions
 from reducelower.rulebook import RuleBook, load_book
+from reducelower.rulebook.boundaries import Boundaries
+from reducelower.rulebook.occasions import NeedsBodyError
 from reducelower.runtimes.facts import Fact, Is
 from reducelower.runtimes.features import Features
 from reducelower.runtimes.forms import forms_of
@@ -20,7 +26,7 @@ from reducelower.runtimes.remedy import Remedy, Written, rewrite
 from reducelower.runtimes.runtime import NO_COMPARISON_DOES, Runtime
 from reducelower.scope.scope import Scope
 
-__all__ = ["Misfit", "misfit", "remedies_for"]
+__all__ = ["Misfit", "misfit", "remedies_for", "rewrites_for"]
 
 _OVERFLOWING_BODIES = {
     "ReduceL2": "all that can stand for ReduceL2 squares before it adds up, which overflows.",
@@ -36,6 +42,9 @@ _BOOKS = ("stable", "core", "portable")
 
 _EXCUSABLE = frozenset({"overflows", "elsewhere"})
 """Outcomes with which a node may stay, and is reported, if no remedy avoids them."""
+
+_TYPES = frozenset({"element_types", "second_types", "last_types", "output_types"})
+"""Conditions of facts that are about element types."""
 
 _FAILURES: Mapping[Is, str] = {
     "wrong": "its result is wrong",
@@ -88,6 +97,12 @@ class Misfit:
         """Whether it runs on other hardware than intended."""
         return any(fact.outcome == "elsewhere" for fact in self.facts)
 
+    @property
+    def element_types(self) -> frozenset[str]:
+        """The element types that facts are about."""
+        conditions = (value for fact in self.facts for name, value in fact.when.conditions if name in _TYPES)
+        return frozenset().union(*conditions)  # type: ignore[arg-type]  # such conditions are sets of names
+
     def without_excusable(self) -> Misfit:
         """The rest of the misfit if what may stay is accepted."""
         return Misfit(tuple(fact for fact in self.facts if fact.outcome not in _EXCUSABLE), self.unknown)
@@ -133,28 +148,64 @@ def remedies_for(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook)
             yield remedy
 
 
+def rewrites_for(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook) -> Iterator[Remedy]:
+    """What replaces the node where an opset version or a rule book lacks it, its element type, or this form of it.
+
+    Each node that is written so is fitted as if it was a node of the model. None is tried for reductions, whose forms
+    are many, nor for what may stay.
+    """
+    if node.op_type in REDUCTIONS or problem.is_excusable or any(fact.holds_in_every_form for fact in problem.facts):
+        return
+    seen = set().union(*(fact.not_by for fact in problem.facts))
+    own = book.boundaries
+    ways = [_other_operators(node.op_type, problem, own), _in_wider_types(node, scope, problem)]
+    older = Remedy(f"{node.op_type} as older opsets have it", partial(_as_older, own=own))
+    for remedy in chain(*ways, [older], _by_books(node, scope, book), _by_rule(load_book("spec"), node, scope)):
+        if remedy.name not in seen:
+            seen.add(remedy.name)
+            yield remedy
+
+
 def _candidates(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook) -> Iterator[Remedy]:
     if not problem.overflows:
         yield from (_CONSTANT_VALUE, _OPERANDS_STORED)
     yield from (form for form in forms_of(node.op_type) if form.keeps_range or not problem.overflows)
     if node.op_type in REDUCTIONS:
         yield from _by_rules(node, scope, problem, book)
-    elif is_expressible(node.op_type):
-        other = Remedy(f"{node.op_type} by other operators", _other_operators)
-        if node.op_type not in NO_COMPARISON_DOES or any(other.name in fact.by for fact in problem.facts):
+    else:
+        yield from _other_operators(node.op_type, problem, book.boundaries)
+
+
+def _other_operators(op_type: str, problem: Misfit, own: Boundaries | None) -> Iterator[Remedy]:
+    if is_expressible(op_type):
+        other = Remedy(f"{op_type} by other operators", partial(_expressed, own=own))
+        if op_type not in NO_COMPARISON_DOES or any(other.name in fact.by for fact in problem.facts):
             yield other
+
+
+def _in_wider_types(node: NodeProto, scope: Scope, problem: Misfit) -> Iterator[Remedy]:
+    narrow = {scope.element_type(name) or 0 for name in (*node.input, *node.output) if name}
+    for element_type in sorted(narrow - {0}):
+        if element_type_name(element_type) in problem.element_types:
+            for wide in wider_types(node.op_type, element_type):
+                cast = partial(_computed_in, narrow=element_type, wide=wide)
+                yield Remedy(f"computed in {element_type_name(wide)}", cast)
 
 
 def _by_rules(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook) -> Iterator[Remedy]:
     """The ways to write a reduction with other operators or in another element type."""
-    own = [] if book.name in ("spec", *_BOOKS) else [book]
-    for each in (*own, *map(load_book, _BOOKS)):
-        yield from _by_rule(each, node, scope)
+    yield from _by_books(node, scope, book)
     # Only float16 gains range by a cast: it overflows long before float does.
     if not problem.overflows or scope.element_type(node.input[0]) == TensorProto.FLOAT16:
         yield from (*CASTS, PRODUCT)
     if not problem.overflows and node.op_type != "ReduceLogSumExp":
         yield from _by_rule(load_book("spec"), node, scope)
+
+
+def _by_books(node: NodeProto, scope: Scope, book: RuleBook) -> Iterator[Remedy]:
+    own = [] if book.name in ("spec", *_BOOKS) else [book]
+    for each in (*own, *map(load_book, _BOOKS)):
+        yield from _by_rule(each, node, scope)
 
 
 def _by_rule(book: RuleBook, node: NodeProto, scope: Scope) -> Iterator[Remedy]:
@@ -188,8 +239,23 @@ def _store_operands(op: Writer) -> Written | None:
     return rewrite(op, *operands)
 
 
-def _other_operators(op: Writer) -> Written:
-    written = replacement(op.node, op.scope.target_opset, op.scope, expressions(op.node.op_type))
+def _computed_in(op: Writer, *, narrow: int, wide: int) -> Written | None:
+    nodes = computed_in(op, narrow, wide)
+    return None if nodes is None else (nodes, op.scope.target_opset)
+
+
+def _as_older(op: Writer, *, own: Boundaries | None) -> Written | None:
+    """What replaces the node where it would cross one of the boundaries below; None if nothing does."""
+    node, opset = op.node, op.scope.target_opset
+    try:
+        written, _ = moved(node, crossings(node.op_type, opset, versions(node.op_type)[0], own), op.scope)
+    except NeedsBodyError:  # other operators are another way
+        return None
+    return None if written is None else (written.nodes, written.opset)
+
+
+def _expressed(op: Writer, *, own: Boundaries | None) -> Written:
+    written = replacement(op.node, op.scope.target_opset, op.scope, expressions(op.node.op_type, own), own)
     return written.nodes, written.opset
 
 

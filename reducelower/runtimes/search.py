@@ -1,7 +1,8 @@
 """Search for an equivalent form of a node that a runtime gets wrong or refuses; no fact may apply to the form.
 
 A form is legalized like any replacement. If a fact applies to one of its nodes, that node needs a form in turn, so
-forms are chains of steps. A `Trial` says where in such a chain the search is.
+forms are chains of steps. A `Trial` says where in such a chain the search is. If other operators replace the node, as
+at an opset version that lacks it, chains begin anew: what can be done for a node of the model can be done for them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from onnx import NodeProto
 from reducelower.errors import RefusedError
 from reducelower.plan import Label
 from reducelower.runtimes.facts import Fact
-from reducelower.runtimes.misfit import Misfit, misfit, remedies_for
+from reducelower.runtimes.misfit import Misfit, misfit, remedies_for, rewrites_for
 from reducelower.runtimes.remedy import Remedy
 from reducelower.runtimes.runtime import Runtime
 
@@ -36,11 +37,13 @@ class Trial:
 
     Attributes:
         steps: how many more steps the chain may have.
+        inside: the operators that are replaced by other operators around the chain.
         excuses: whether it is accepted that the runtime still gets something wrong, of which a sentence says what.
         replaces_elsewhere: whether the node to replace does run, but not on the intended hardware.
     """
 
     steps: int
+    inside: frozenset[str] = frozenset()
     excuses: bool = False
     replaces_elsewhere: bool = False
 
@@ -121,26 +124,42 @@ class Search:
         self, node: bytes, scope: AnyScope, problem: Misfit, trial: Trial, reasons: list[str]
     ) -> tuple[list[NodeProto], str] | None:
         """The first equivalent form that suits the runtime, with its name; adds to `reasons` why others do not."""
+        copy = NodeProto.FromString(node)
+        within = replace(trial, replaces_elsewhere=trial.replaces_elsewhere or problem.is_elsewhere)
         # Forms of one step are tried before those of two, so that the simplest is found.
         for steps in range(trial.steps):
-            copy = NodeProto.FromString(node)
             for remedy in remedies_for(copy, scope, problem, self.book):
-                if remedy.caveat and not trial.excuses:
-                    continue
-                inner = replace(trial, steps=steps, replaces_elsewhere=trial.replaces_elsewhere or problem.is_elsewhere)
-                mark = scope.node_scope.mark()
-                try:
-                    nodes = self.apply(remedy, NodeProto.FromString(node), scope, inner)
-                except RefusedError as refused:
-                    scope.node_scope.roll_back(mark)
-                    if problem.says not in refused.reason or refused.operator not in ("", copy.op_type):
-                        # Otherwise, it is still the same fact.
-                        reasons.append(f"{remedy.name}: {refused.reason}")
-                    continue
+                nodes = self._tried(remedy, node, scope, problem, replace(within, steps=steps), reasons)
                 if nodes is not None:
-                    self._excuse(scope, [remedy.caveat] if remedy.caveat else [])
                     return nodes, remedy.name
+        begins_here = trial.steps == _STEPS and copy.op_type not in trial.inside
+        within = replace(within, inside=trial.inside | {copy.op_type})
+        for remedy in rewrites_for(copy, scope, problem, self.book) if begins_here else ():
+            nodes = self._tried(remedy, node, scope, problem, within, reasons)
+            if nodes is not None:
+                return nodes, remedy.name
         return None
+
+    def _tried(
+        self, remedy: Remedy, node: bytes, scope: AnyScope, problem: Misfit, within: Trial, reasons: list[str]
+    ) -> list[NodeProto] | None:
+        """The nodes of a remedy; None if it does not apply, or does not suit, which is undone."""
+        if remedy.caveat and not within.excuses:
+            return None
+        mark = scope.node_scope.mark()
+        copy = NodeProto.FromString(node)
+        op_type = copy.op_type
+        try:
+            nodes = self.apply(remedy, copy, scope, within)
+        except RefusedError as refused:
+            scope.node_scope.roll_back(mark)
+            if problem.says not in refused.reason or refused.operator not in ("", op_type):
+                # Otherwise, it is still the same fact.
+                reasons.append(f"{remedy.name}: {refused.reason}")
+            return None
+        if nodes is not None and remedy.caveat:
+            self._excuse(scope, [remedy.caveat])
+        return nodes
 
     def _excuse(self, scope: AnyScope, sentences: Iterable[str]) -> None:
         """Note what the runtime still gets wrong; it is undone with the form if that is not taken."""
