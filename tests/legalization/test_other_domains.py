@@ -92,7 +92,7 @@ def test_a_rule_for_a_domain_that_writes_what_is_not_valid_is_to_blame(rules: Pa
     [
         ({""}, ValueError, "ONNX's own"),
         (["ai.onnx.ml"], ValueError, "ONNX's own"),
-        ([1], TypeError, "must be a string"),
+        ([1], TypeError, "an item is int"),
         ("com.vendor", TypeError, "must be a collection"),
     ],
 )
