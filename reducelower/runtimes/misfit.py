@@ -17,7 +17,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.schemas import REDUCTIONS, element_type_name, versions
 from reducelower.rulebook import RuleBook, load_book
 from reducelower.rulebook.boundaries import Boundaries
-from reducelower.rulebook.occasions import NeedsBodyError
 from reducelower.runtimes.facts import Fact, Is
 from reducelower.runtimes.features import Features
 from reducelower.runtimes.forms import forms_of
@@ -113,7 +112,8 @@ class Misfit:
             return self.unknown
         last = f"; the last way tried was {reasons[-1]}" if reasons else ""
         return RefusedError(
-            f"on {runtime}, {_FAILURES[self.facts[0].outcome]}: {self.says}", f"nothing equivalent works{last}"
+            f"on {runtime}, {_FAILURES[self.facts[0].outcome]}: {self.says}",
+            f"nothing equivalent is known to work{last}",
         )
 
 
@@ -249,7 +249,7 @@ def _as_older(op: Writer, *, own: Boundaries | None) -> Written | None:
     node, opset = op.node, op.scope.target_opset
     try:
         written, _ = moved(node, crossings(node.op_type, opset, versions(node.op_type)[0], own), op.scope)
-    except NeedsBodyError:  # other operators are another way
+    except RefusedError:  # older opset versions have nothing for it, and what that is does not matter here
         return None
     return None if written is None else (written.nodes, written.opset)
 
