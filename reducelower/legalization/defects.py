@@ -12,8 +12,8 @@ from typing import Any
 from google.protobuf.message import Message
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, checker, numpy_helper
 
+from reducelower.legalization.functions import find_call_defect
 from reducelower.model.attributes import NAMING_TYPES
-from reducelower.model.functions import find_call_defect
 from reducelower.model.graph import bodies, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.text import one_line

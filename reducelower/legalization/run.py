@@ -11,6 +11,7 @@ from onnx import ModelProto
 from reducelower.errors import Place, Refusal, RuleError
 from reducelower.legalization.checking import new_objection
 from reducelower.legalization.edits import applied, notes_on_zeros, splice
+from reducelower.legalization.functions import functions_refused
 from reducelower.legalization.graph_pass import GraphPass
 from reducelower.legalization.memo import Memo, memory_for
 from reducelower.legalization.node_rewriter import NodeRewriter
@@ -25,7 +26,6 @@ from reducelower.legalization.versions import (
     with_opset,
 )
 from reducelower.model.document import Document
-from reducelower.model.functions import functions_refused
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
 from reducelower.model.schemas import element_type_name, has_body, parse_element_type, schema
 from reducelower.model.skeleton import DEFAULTS_SINCE, names_in

@@ -11,10 +11,10 @@ from onnx import ModelProto, NodeProto, checker
 from onnx.shape_inference import InferenceError
 
 from reducelower.files import LoadedModel
+from reducelower.legalization.functions import find_call_defect
 from reducelower.legalization.whole.dead_branches import replace_dead_branches
 from reducelower.legalization.written_for import written_for
 from reducelower.model.document import Document
-from reducelower.model.functions import find_call_defect
 from reducelower.model.graph import graphs
 from reducelower.model.protected import infer_shapes
 from reducelower.model.schemas import (

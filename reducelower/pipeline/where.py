@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from reducelower.api import planned
+from reducelower.legalization.functions import called_function, functions_of
 from reducelower.legalization.versions import ML, imports_of
 from reducelower.model.document import Document
-from reducelower.model.functions import called_function, functions_of
 from reducelower.model.graph import HOLDING_GRAPHS, all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.options import Settings, Target

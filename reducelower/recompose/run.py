@@ -16,9 +16,9 @@ from reducelower.errors import ConversionError
 from reducelower.given import of_any_model
 from reducelower.legalization.composed import composed
 from reducelower.legalization.engine import explain_failures
+from reducelower.legalization.functions import inline
 from reducelower.legalization.run import ground_of, refuse_declarations
 from reducelower.model.document import Document
-from reducelower.model.functions import inline
 from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
 from reducelower.options import Book, Settings, Target
 from reducelower.plan import Plan

@@ -14,8 +14,8 @@ from onnx import ModelProto
 
 from reducelower.given import AnyModel, take
 from reducelower.legalization.defects import find_defect
+from reducelower.legalization.functions import find_call_defect
 from reducelower.model.document import Document
-from reducelower.model.functions import find_call_defect
 from reducelower.repairs.nodes import name_graphs, put_in_order, rename_duplicates
 from reducelower.repairs.stated_types import correct_stated
 from reducelower.repairs.versions import add_imports, fit_ir_version, move_to_import

@@ -49,8 +49,8 @@ def tensor(sizes: Iterable[Size | None], shape: Sequence[int]) -> Array:
     return _settled(np.array([*sizes, None], object)[:-1].reshape(shape))
 
 
-def evaluated(node: NodeProto, inputs: Sequence[Array | None], place: int = 0) -> Array | None:
-    """An output of a node for inputs with these contents, None for absent ones; None if it is unknown or large."""
+def evaluated(node: NodeProto, inputs: Sequence[Array | None]) -> Array | None:
+    """The output of a node for inputs with these contents, None for absent ones; None if it is unknown or large."""
     rule = _RULES.get(node.op_type)
     if rule is None or any(each is not None and _is_text(each) for each in inputs):
         return None
@@ -59,7 +59,7 @@ def evaluated(node: NodeProto, inputs: Sequence[Array | None], place: int = 0) -
             result = rule(node, *inputs)
         if result is None:
             return None
-        contents = _settled(np.asarray(result[place] if node.op_type == "Split" else result))
+        contents = _settled(np.asarray(result))
     except Exception:
         # Any failure, by an invalid model or an unsupported form, means that the contents are unknown.
         return None
@@ -137,14 +137,6 @@ def _sliced(node: NodeProto, data: _Any, *bounds: _Any | None) -> Any:
     return data
 
 
-def _split(node: NodeProto, data: _Any, sizes: _Any | None = None) -> Any:
-    axis, parts = value_of(node, "axis", 0), ints(node, "split", sizes)
-    if parts is None:
-        count = value_of(node, "num_outputs", len(node.output))
-        parts = [-(-data.shape[axis] // count)] * count
-    return np.split(data, np.cumsum(parts[:-1]), axis)
-
-
 def _squeezed(node: NodeProto, data: _Any, axes: _Any | None = None) -> Any:
     gone = ints(node, "axes", axes)
     return np.squeeze(data, None if gone is None else tuple(gone))
@@ -219,7 +211,6 @@ _RULES: Mapping[str, Callable[..., Any]] = {
     "Shape": lambda node, data: np.array(data.shape[value_of(node, "start", 0) : value_of(node, "end")], np.int64),
     "Size": lambda node, data: np.array(data.size),
     "Slice": _sliced,
-    "Split": _split,
     "Squeeze": _squeezed,
     "Sub": pairwise(np.subtract, operator.sub),
     "Tile": _tiled,
@@ -227,4 +218,4 @@ _RULES: Mapping[str, Callable[..., Any]] = {
     "Unsqueeze": _unsqueezed,
     "Where": _where,
 }  # fmt: skip
-"""The contents of the output (of each, for Split) by those of the inputs."""
+"""The contents of the output by those of the inputs."""

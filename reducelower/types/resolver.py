@@ -209,7 +209,7 @@ class Resolver:
         call = value.call
         contents: Array | None = across("contents", value, self.ask) if value.is_at_border else None
         if contents is None and call is not None and not call.domain:
-            contents = self._computed("contents", call, value.place)
+            contents = self._computed("contents", call)
         is_small = contents is not None and contents.size <= LONGEST and contents.dtype.kind in "biO"
         return contents if is_small else None
 
@@ -218,7 +218,7 @@ class Resolver:
         call = value.call
         if call is None or call.domain:
             return None
-        constant = None if call.op_type in _OF_SIZES else self._computed("constant", call, value.place)
+        constant = None if call.op_type in _OF_SIZES else self._computed("constant", call)
         return self._numbers(value) if constant is None else constant
 
     def _numbers(self, value: Value) -> Array | None:
@@ -229,8 +229,8 @@ class Resolver:
         element_type = self.about(value, "element_type")
         return contents.astype(helper.tensor_dtype_to_np_dtype(element_type)) if element_type in COUNTING else None
 
-    def _computed(self, question: Question, call: Call, place: int) -> Array | None:
-        """The contents of an output by those of the inputs of its node."""
+    def _computed(self, question: Question, call: Call) -> Array | None:
+        """The contents of the output of a node by those of its inputs."""
         if call.op_type in _OF_SIZES:
             return call.by(_sizes)
         if not has_rule(call.op_type):
@@ -250,7 +250,7 @@ class Resolver:
             if operand and contents is None:
                 return None
             inputs.append(contents)
-        return evaluated(call.node, inputs, place)
+        return evaluated(call.node, inputs)
 
     def _inferred(self, call: Call, place: int) -> Facts:
         """The facts about an output that onnx's inference of its node returns."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from reducelower.legalization.composed import in_terms_of_source
+from reducelower.legalization.functions import functions_refused
 from reducelower.legalization.run import run
 from reducelower.legalization.whole import Attempt, Changed
 from reducelower.legalization.whole.constants import without_constants
@@ -16,7 +17,6 @@ from reducelower.legalization.whole.narrow_integers import without_narrow_intege
 from reducelower.legalization.whole.sequences import MAKERS, without_sequences
 from reducelower.legalization.whole.stated_shapes import LOOPS, without_shapes_in_loops, without_sizes_below_zero
 from reducelower.model.document import Document
-from reducelower.model.functions import functions_refused
 from reducelower.options import Settings, Target
 
 __all__ = ["attempt"]

@@ -16,12 +16,12 @@ from onnx import ModelProto, TensorProto, numpy_helper
 
 from reducelower.errors import Refusal
 from reducelower.files.external import all_tensors
+from reducelower.legalization.functions import functions_of, inline
 from reducelower.legalization.whole import Changed
 from reducelower.legalization.whole.sequences import replace_by_tensors
 from reducelower.legalization.whole.set_sizes import with_sizes
 from reducelower.model.constants import dense
 from reducelower.model.document import Document
-from reducelower.model.functions import functions_of, inline
 from reducelower.model.graph import all_nodes, graphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.options import Settings

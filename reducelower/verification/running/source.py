@@ -13,8 +13,8 @@ import numpy as np
 from onnx import ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto, helper
 
 from reducelower.files.external import DataFolder, external_tensors
+from reducelower.legalization.functions import called_function, find_call_defect, functions_of, inline
 from reducelower.model.document import Document
-from reducelower.model.functions import called_function, find_call_defect, functions_of, inline
 from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import opset_of
 from reducelower.numerics.measure import Array

@@ -7,7 +7,7 @@ import pytest
 from onnx import checker, parser
 from onnx.reference import ReferenceEvaluator
 
-from reducelower.model.functions import inline
+from reducelower.legalization.functions import inline
 from tests.models import model
 
 
