@@ -22,8 +22,8 @@ def nodes_of(replacement: Replacement) -> Sequence[NodeProto]:
     return [NodeProto.FromString(node) if isinstance(node, bytes) else node for node in replacement]
 
 
-def _serialized(node: NodeProto | bytes) -> bytes:
-    return node if isinstance(node, bytes) else node.SerializeToString()
+def _serialized(replacement: Iterable[NodeProto | bytes]) -> list[bytes]:
+    return [node if isinstance(node, bytes) else node.SerializeToString() for node in replacement]
 
 
 def _as_graph(nodes: Iterable[bytes]) -> bytes:
@@ -38,7 +38,7 @@ def inputs_of(nodes: Iterable[bytes]) -> Sequence[bytes]:
 
 def reads_of(nodes: Iterable[NodeProto | bytes]) -> Sequence[bytes]:
     """The names that nodes and their subgraphs read, once for each time."""
-    data = list(map(_serialized, nodes))
+    data = _serialized(nodes)
     if not data:
         return ()
     as_one = message_class("Graph").FromString(_as_graph(data)).field_1  # without looking at each
@@ -111,11 +111,11 @@ class NodeList:
             nodes[index] = self.serialized(index)
         # A rule may have appended nodes to the body after this list was made.
         nodes += map(NodeProto.SerializeToString, self._holder.node[len(nodes) :])
-        spliced = list(map(_serialized, replaced.get(-1, ())))
+        spliced = _serialized(replaced.get(-1, ()))
         copied = 0
         for index in sorted(replaced.keys() - {-1}):
             spliced += nodes[copied:index]
-            spliced += map(_serialized, replaced[index])
+            spliced += _serialized(replaced[index])
             copied = index + 1
         spliced += nodes[copied:]
         self._holder.ClearField("node")

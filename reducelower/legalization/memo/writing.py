@@ -59,6 +59,7 @@ class Writing:
         self._graph = graph = edit.scope
         self._doubts = doubts
         self._names = graph.ground.names
+        self._described: dict[str, Described | None] = {}
         # A constant may be named after an operand; the first node that reads it decides.
         real = read.real_names()
         self._fixed = {name: _add_constant(each, graph, real) for name, each in outcome.added.items()}
@@ -105,7 +106,7 @@ class Writing:
         outcome, graph = self.outcome, self._graph
         described: dict[str, Described] = {}
         for operand, name in zip(blanks(len(read.names) - 1), read.names, strict=False):
-            each = _described(graph, name.decode())
+            each = self._of_operand(name.decode())
             if each is not None:
                 described[operand] = each
             elif operand in outcome.reads:  # mostly the first operand tells
@@ -114,6 +115,11 @@ class Writing:
         if inferred.objection:
             self._doubts.append(outcome.op_type)
         return inferred.types
+
+    def _of_operand(self, name: str) -> Described | None:
+        if name not in self._described:  # weights may be those of all nodes
+            self._described[name] = _described(self._graph, name)
+        return self._described[name]
 
     def _real_names(self, read: ReadNode) -> dict[str, str]:
         """Names by their blanks, with fresh names for new values."""
