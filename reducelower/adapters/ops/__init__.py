@@ -14,7 +14,7 @@ __all__ = ["FAMILIES", "load"]
 FAMILIES: Mapping[str, str] = {
     "affine_grid": "AffineGrid",
     "constants": "Constant",
-    "control": "If Scan",
+    "control": "If Loop Scan",
     "convolution": "Col2Im DeformConv",
     "einsum": "Einsum",
     "elementwise": "Cast CastLike",

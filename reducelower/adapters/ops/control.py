@@ -1,19 +1,21 @@
-"""If and Scan at their boundaries; not text, since their subgraphs are edited.
+"""If, Loop and Scan at their boundaries; not text, since their subgraphs are edited.
 
 The engine legalizes the nodes in these subgraphs.
 
-Sources: the pages of If (1, 11), Scan (9, 16).
+Sources: the pages of If (1, 11), Loop (1, 11), Scan (9, 16).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.rules import rule
 from reducelower.errors import RefusedError
+from reducelower.model.attributes import make_node
 from reducelower.model.value_info import may_be_of_one_shape, sizes, without_made_up_symbols
 
 
@@ -76,6 +78,27 @@ def _element_type(op: Writer, number: int, name: str) -> int:
     """The element type of a value in a branch; zero if unknown."""
     inferred = op.scope.type_inside(op.node, number, name)
     return 0 if inferred is None else inferred.tensor_type.elem_type
+
+
+@rule("Loop", "below 11")
+def _lower_loop(op: Writer) -> None:
+    """A loop had to carry at least one value, so it gets a number that nothing reads."""
+    if len(op.node.input) > 2:
+        return
+    body, carried, yielded = _body(op.node), op.fresh("carried"), op.fresh("carried_on")
+    for values, name, position in ((body.input, carried, len(body.input)), (body.output, yielded, 1)):
+        rest = list(values)[position:]
+        del values[position:]
+        added = values.add(name=name)
+        added.type.tensor_type.elem_type = TensorProto.FLOAT
+        added.type.tensor_type.shape.SetInParent()
+        values.extend(rest)
+    body.node.append(make_node("Identity", [carried], [yielded]))
+    while len(op.node.input) < 2:
+        op.node.input.append("")
+    op.node.input.append(op.scope.add_constant(np.array(0, np.float32), "zero"))
+    # The output has a name, because onnxruntime crashes on a state without one.
+    op.node.output.insert(0, op.fresh("last_carried"))
 
 
 @rule("Scan", "below 16")

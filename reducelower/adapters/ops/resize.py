@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.interpolation import Axis, interpolate
@@ -120,13 +120,48 @@ def _at_run_time(op: Writer, scales: str, sizes: str) -> list[NodeProto] | None:
 
 
 @rule("Resize", "below 18")
-def _lower_antialias(op: Writer) -> list[NodeProto] | None:
-    """What antialias adds to becomes MatMul."""
+def _lower_axes(op: Writer) -> list[NodeProto] | None:
+    """State the axes that keep their size: with scale 1, or their own size; antialias becomes MatMul."""
+    antialias = bool(op.attribute("antialias", 0)) and op.attribute("mode", "nearest") != "nearest"
+    if not antialias:
+        op.drop("antialias")
+    if op.attribute("axes") is not None:
+        _state_all_axes(op)
     op.drop("keep_aspect_ratio_policy")
-    if op.attribute("antialias", 0) and op.attribute("mode", "nearest") != "nearest":
+    if antialias:
         return _written_out(op, "it uses antialias=1, which came with opset 18")
-    op.drop("antialias")
-    return None
+    return [*op.nodes, op.node] if op.nodes else None
+
+
+def _state_all_axes(op: Writer) -> None:
+    """Replace scales, sizes and roi of the stated axes by those of all axes."""
+    rank = op.rank(0)
+    places = [axis % rank for axis in op.attribute("axes")]
+    roi, scales, sizes = (_present(op, index) for index in (1, 2, 3))
+    if scales:
+        base = op.constant(np.ones(rank), TensorProto.FLOAT, "unit_scales")
+        scales = _for_all_axes(op, scales, base, places, TensorProto.FLOAT)
+    if sizes:
+        sizes = _for_all_axes(op, sizes, "", places, TensorProto.INT64)
+    if roi:
+        whole = op.constant([0] * rank + [1] * rank, op.scope.needed_element_type(roi), "whole")
+        both = op.integers([*places, *(place + rank for place in places)], "roi_places")
+        roi = op.add("ScatterElements", whole, both, roi, tail="roi", axis=0)
+    op.drop("axes")
+    _set_inputs(op, op.input(0), roi, scales, sizes)
+
+
+def _for_all_axes(op: Writer, name: str, base: str, places: list[int], element_type: int) -> str:
+    """Values of some axes, completed for all axes by `base`, or by the sizes of the data."""
+    scope = op.scope
+    value = scope.constant(name)
+    shape = scope.shape(op.input(0)) if not base else ()
+    if value is not None and shape is not None and None not in shape:
+        whole = np.ones(scope.needed_rank(op.input(0))) if base else np.array(shape)
+        whole[places] = value.reshape(-1)
+        return op.constant(whole, element_type, "scales" if base else "sizes")
+    indices = op.integers(places, "resized_axes")
+    return op.add("ScatterElements", base or op.add("Shape", op.input(0)), indices, name, axis=0)
 
 
 @rule("Resize", "below 13")
