@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from reducelower.errors import Refusal
+from reducelower.legalization.quantized_pairs import QUANTIZED
 from reducelower.model.graph import node_label, walk
 from reducelower.model.nodelist import Replacement
 from reducelower.model.value_info import state
@@ -145,7 +146,8 @@ def applied(edits: Iterable[Edit]) -> Sequence[Applied]:
     records = []
     for edit in edits:
         for index, read, outcome in sorted(edit.outcomes, key=itemgetter(0)):
-            if read is None:
+            is_pair = outcome.op_type == "DequantizeLinear" and read is not None and read.key[0] > QUANTIZED
+            if read is None or is_pair:
                 records.append(Applied(edit.scope.path, index))
                 continue
             if id(outcome) not in entries:

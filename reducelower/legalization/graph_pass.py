@@ -7,6 +7,7 @@ element types they take are looked at only if the model may have such a type.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from onnx import ModelProto, NodeProto
@@ -17,6 +18,7 @@ from reducelower.legalization.dead_code import remove_unused
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo import Memo, Outcome, ReadNode
 from reducelower.legalization.node_rewriter import NodeRewriter
+from reducelower.legalization.quantized_pairs import may_be_expanded, with_quantized
 from reducelower.legalization.sharing import share
 from reducelower.legalization.tidying import tidied
 from reducelower.model.columns import NodeColumns
@@ -77,7 +79,10 @@ class GraphPass:
         self.edits.append(edit)
         nodes, table = scope.node_list, self.rewriter.table(scope.opset)
         positions = nodes.positions(lambda op_type: op_type in HOLDING_GRAPHS or not table[op_type].lets_all_stay)
-        for index, read in self.memo.repeat(edit, zip(positions, map(nodes.serialized, positions), strict=True)):
+        originals: Iterable[bytes] = map(nodes.serialized, positions)
+        if "DequantizeLinear" in nodes.op_types and may_be_expanded(table, self.rewriter.goal):
+            originals = (with_quantized(data, scope) for data in originals)
+        for index, read in self.memo.repeat(edit, zip(positions, originals, strict=True)):
             node, operands = read.in_blanks(), read.operands()
             if next(subgraphs(node), None) is None:
                 self._work_out(edit, index, read, node, NodeScope(scope, operands))

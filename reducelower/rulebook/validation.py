@@ -120,7 +120,7 @@ def _check_rule(op_type: str, rule: BoundaryRule, domain: str) -> None:
     if domain and not rule.opset:
         raise source.error("a rule says for which opset version its body is written", "opset_import")
     operators = [] if domain else _schemas(op_type)
-    # A shipped rule may be for several operators, some of which have fewer inputs than others (LSTM and GRU).
+    # A shipped rule may name an input that no version has (see DequantizeLinear), or not all of its operators (GRU).
     _check_signature(source, op_type, operators if rule.book else ())
     attributes = {*declared(function), *(name for operator in operators for name in operator.attributes)}
     is_left = not domain and rule.occasion != Occasion("absent", "")
