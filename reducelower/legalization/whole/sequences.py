@@ -130,9 +130,17 @@ def _split(op: Writer) -> _Sequence | None:
     if not op.input(1):
         return _Cut(data, axis, bool(op.attribute("keepdims", 1)))
     sizes = op.constant_input(1)
-    if sizes is None or sizes.ndim != 1:
+    if sizes is None:
         return None
-    return tuple(_Span(data, axis, *bounds) for bounds in pairwise((0, *accumulate(sizes.tolist()))))
+    if sizes.ndim:
+        bounds = [0, *accumulate(sizes.tolist())]
+    else:  # the size of every part; the last may be smaller
+        shape, part = op.shape(0), int(sizes)
+        whole = None if shape is None else shape[axis]
+        if whole is None or part < 1:
+            return None
+        bounds = [*range(0, whole, part), whole]
+    return tuple(_Span(data, axis, *each) for each in pairwise(bounds))
 
 
 def _number(op: Writer, index: int, default: int) -> int | None:
