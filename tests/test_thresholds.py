@@ -65,18 +65,6 @@ def test_products_of_bytes_are_exact_whatever_is_added_up(count: int) -> None:
     np.testing.assert_array_equal(yields(made, {"x": left, "w": right})[0], expected)
 
 
-@pytest.mark.parametrize("width", [1023, 1024, 1025])
-def test_grids_are_the_same_whether_stored_or_computed(width: int) -> None:
-    """Up to 2^20 numbers of a grid are stored."""
-    given = model("(float[1, 2, 3] t) => (float[1, H, W, 2] y) { y = AffineGrid (t, s) }", 20,
-                  s=np.array([1, 1, 512, width]))  # fmt: skip
-    theta = np.array([[[1, 0.5, -0.25], [0.125, 2, 1]]], np.float32)
-    across, down = ((2 * np.arange(size) + 1) / size - 1 for size in (width, 512))
-    base = np.stack([*np.meshgrid(across, down), np.ones((512, width))], axis=-1)
-    made = reducelower.convert_version(given, 16)
-    np.testing.assert_allclose(yields(made, {"t": theta})[0][0], base @ theta[0].T, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize(("rows", "fits"), [(256, True), (257, False)])
 def test_determinants_are_written_out_up_to_a_size_that_is_said(rows: int, fits: bool) -> None:
     given = model(f"(float[{rows}, {rows}] x) => (float y) {{ y = Det (x) }}", 11)

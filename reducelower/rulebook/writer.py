@@ -182,14 +182,22 @@ class BodyWriter(BodyValues):
             return None if goal is None else values[0].astype(helper.tensor_dtype_to_np_dtype(goal))
         if not node.input or len(node.output) > 1:
             return None
+        if node.op_type == "Gather" and values[0] is None and values[1] is not None and not self._is_general:
+            values[0] = self._sizes(node.input[0])
         if any(name and value is None for name, value in zip(node.input, values, strict=True)):
             return None
         result = evaluated(node, values)
         if node.op_type in _ONLY_IN_BODIES and values[0] is not None:
             result = np.asarray(_ONLY_IN_BODIES[node.op_type](values[0]))
+        if result is not None and result.dtype == object:  # sizes that are not all numbers
+            return None
         most = LARGEST_CONSTANT if result is not None and result.dtype == np.int64 else _LARGEST
         most = max(most, *(value.size for value in values if value is not None))
         return None if result is None or result.size > most else result
+
+    def _sizes(self, name: str) -> Array | None:
+        """An input that holds sizes, some of which may be numbers."""
+        return self.asked.scope.known(self.asked.operand(name)).contents if self.asked.is_input(name) else None
 
     def call(
         self, name: str, inputs: Sequence[str], passed: Iterable[AttributeProto], outputs: Sequence[str], frame: Frame

@@ -12,7 +12,6 @@ from importlib import import_module
 __all__ = ["FAMILIES", "load"]
 
 FAMILIES: Mapping[str, str] = {
-    "affine_grid": "AffineGrid",
     "constants": "Constant",
     "control": "If Loop Scan",
     "convolution": "Col2Im DeformConv",
