@@ -17,7 +17,7 @@ FAMILIES: Mapping[str, str] = {
     "convolution": "Col2Im DeformConv",
     "einsum": "Einsum",
     "elementwise": "Cast CastLike",
-    "fourier": "DFT STFT",
+    "fourier": "DFT MelWeightMatrix STFT",
     "pooling": "AveragePool LpPool MaxPool",
     "resize": "Resize",
     "sampling": "GridSample",

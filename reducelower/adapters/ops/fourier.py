@@ -1,8 +1,8 @@
-"""DFT and STFT for targets that lack them; not text, since numpy computes tables of cosines and sines.
+"""DFT, STFT and MelWeightMatrix for targets that lack them; not text, since numpy computes the tables.
 
-A DFT is a MatMul with the cosines and sines, an STFT a Conv with them.
+A DFT is a MatMul with cosines and sines, an STFT a Conv with them. A MelWeightMatrix is a constant.
 
-Sources: the pages of DFT (17, 20), STFT (17).
+Sources: the pages of DFT (17, 20), STFT (17), MelWeightMatrix (17).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.rules import rule
@@ -130,3 +130,25 @@ def _stft(op: Writer) -> list[NodeProto]:
     spectra = op.add_many("Split", [both], ("real", "imaginary"), axis=2, split=[count, count])
     columns = [op.add("Unsqueeze", part, tail="column", axes=[3]) for part in spectra]
     return op.yields_cast(op.add("Concat", *columns, tail="both", axis=3), wide, element_type)
+
+
+@rule("MelWeightMatrix", "absent", opset=13)
+def _mel_weight_matrix(op: Writer) -> list[NodeProto]:
+    """A triangle for each mel band, in a column: from the begin of the band up to 1 at its middle, and down again."""
+    inputs = [op.constant_input(place) for place in range(5)]
+    if any(each is None for each in inputs):
+        raise RefusedError("its inputs are computed at run time", "opset 17 is the oldest that has MelWeightMatrix")
+    bands, length, rate, lowest, highest = (each.reshape(-1)[0] for each in inputs)
+    op.make_room(length // 2 + 1, bands)
+    low, high = (2595 * np.log10(1 + hertz / 700) for hertz in (lowest, highest))
+    edges = np.arange(bands + 2) * ((high - low) / (bands + 2)) + low
+    begin, middle, end = (
+        (((length + 1) * (700 * (10 ** (edges[place : bands + place] / 2595) - 1))) // rate).astype(int)
+        for place in range(3)
+    )
+    frequency = np.arange(length // 2 + 1)[:, None]
+    up = np.where(begin == middle, frequency == middle, (frequency - begin) / np.maximum(middle - begin, 1))
+    down = (end - frequency) / np.maximum(end - middle, 1)
+    weights = np.maximum(np.where(frequency <= middle, up, down), 0)
+    dtype = helper.tensor_dtype_to_np_dtype(op.attribute("output_datatype", TensorProto.FLOAT))
+    return op.yields("Constant", value=numpy_helper.from_array(weights.astype(dtype)))
