@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -39,19 +39,24 @@ class Surroundings:
         producers: position of the node that computes a value.
         reads: how often each value is read by nodes and their subgraphs.
         named: graph outputs and values with quantization annotations.
+        holding: positions of the nodes that may have subgraphs.
         element_type, shape: questions about a value; the answer is None if it is unknown.
     """
 
     def __init__(self, scope: GraphScope) -> None:
         """Analyze the nodes of a graph and their subgraphs."""
         self._scope = scope
-        self.nodes: Sequence[NodeProto] = list(scope.edited.node)
+        written = list(scope.edited.node)
+        self.nodes: Sequence[NodeProto] = [_without_like(node, scope) for node in written]
         self.op_types: Sequence[str] = list(map(attrgetter("op_type"), self.nodes))
         self.inputs = [_without_absent_ends(node.input[:]) for node in self.nodes]
         self.outputs = [_without_absent_ends(node.output[:]) for node in self.nodes]
         self.producers = {name: index for index, names in enumerate(self.outputs) for name in names if name}
+        self.holding = [index for index, node in enumerate(self.nodes) if may_hold_graphs(node)]
         self._reads_inside = {
-            index: list(read_by(node)) for index, node in enumerate(self.nodes) if may_hold_graphs(node)
+            index: list(read_by(node))
+            for index, node in enumerate(written)
+            if may_hold_graphs(node) or node is not self.nodes[index]
         }
         self.reads = Counter(chain.from_iterable(self.inputs))
         for index, read in self._reads_inside.items():
@@ -105,10 +110,19 @@ class Surroundings:
         sizes = self._scope.known(name).shape
         return sizes is not None and None not in sizes and sizes == self._scope.known(other).shape
 
-    @property
-    def holding(self) -> Iterable[int]:
-        """Positions of the nodes that may have subgraphs."""
-        return self._reads_inside.keys()
+
+def _without_like(node: NodeProto, scope: GraphScope) -> NodeProto:
+    """A CastLike to a known element type as a Cast, which is what rules write."""
+    is_like = node.op_type == "CastLike" and node.domain in DEFAULT_DOMAINS
+    element_type = scope.element_type(node.input[1]) if is_like else None
+    if element_type is None:
+        return node
+    cast = NodeProto()
+    cast.CopyFrom(node)
+    cast.op_type = "Cast"
+    del cast.input[1]
+    cast.attribute.append(helper.make_attribute("to", element_type))
+    return cast
 
 
 def _without_absent_ends(names: list[str]) -> list[str]:

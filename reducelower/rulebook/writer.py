@@ -143,12 +143,14 @@ class BodyWriter(BodyValues):
             given = next(filter(None, inputs), "") if node.op_type in _OF_SEVERAL else inputs[0]
             frame.names[node.output[0]] = given
             return
-        if node.op_type == "CastLike" and not self._is_general:
-            # Old opset versions lack CastLike; the type is known here, so a Cast does.
+        if node.op_type == "CastLike":
+            # Old opset versions lack CastLike, and onnxruntime does not inline its body in the body of a SequenceMap.
             goal = self.goal_of_cast(made)
-            goal = goal or self.asked.scope.needed_element_type(self.asked.operand(inputs[1]))
-            attributes.append(helper.make_attribute("to", goal))
-            made = NodeProto(op_type="Cast", input=inputs[:1], output=node.output, attribute=attributes)
+            if not goal and not self._is_general:
+                goal = self.asked.scope.needed_element_type(self.asked.operand(inputs[1]))
+            if goal:
+                attributes.append(helper.make_attribute("to", goal))
+                made = NodeProto(op_type="Cast", input=inputs[:1], output=node.output, attribute=attributes)
         self.emit_unless_known(made, frame)
 
     def _passes_on(self, node: NodeProto, frame: Frame) -> bool:

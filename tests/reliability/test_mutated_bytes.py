@@ -68,4 +68,4 @@ def test_a_field_of_another_kind_is_passed_over_as_protobuf_does() -> None:
     model.graph.MergeFrom(GraphProto(node=[node]))
     made = ModelProto.FromString(reducelower.expand(model.SerializeToString()))
     checker.check_model(made, full_check=True)
-    assert [node.op_type for node in made.graph.node] == ["Mul", "ReduceSum", "Sqrt", "CastLike"]
+    assert [node.op_type for node in made.graph.node] == ["Mul", "ReduceSum", "Sqrt", "Cast"]
