@@ -11,7 +11,9 @@ from onnx import FunctionProto, ModelProto, NodeProto, helper, inliner
 from reducelower.model.graph import walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, plain_domain
 
-__all__ = ["called_function", "find_call_defect", "functions_of", "functions_refused", "inline"]
+__all__ = [
+    "called_function", "drop_unused", "find_call_defect", "functions_of", "functions_refused", "inline",
+]  # fmt: skip
 
 FunctionId: TypeAlias = tuple[str, str, str]
 """Domain, name and overload."""
@@ -87,6 +89,17 @@ def _measure(
     return sizes.get(key, (0, _DEEPEST_CALL))
 
 
+def drop_unused(model: ModelProto) -> list[str]:
+    """Drop the functions that no node of the model calls, directly or through others; return their names."""
+    functions = functions_of(model)
+    reached = [*dict.fromkeys(_called_in(model.graph.node, functions))]
+    for key in reached:  # grows while it is iterated
+        reached += [each for each in dict.fromkeys(_called_in(functions[key].node, functions)) if each not in reached]
+    del model.functions[:]
+    model.functions.extend(map(functions.__getitem__, reached))
+    return [key[1] for key in functions if key not in reached]
+
+
 # Nodes in place of calls
 
 
@@ -110,12 +123,7 @@ def inline(model: ModelProto) -> None:
             model.CopyFrom(inliner.inline_selected_functions(model, [(domain, name)]))
     except Exception:  # a call that does not fit its function, of which onnx raises several types
         return
-    kept = functions_of(model)
-    reached = [*dict.fromkeys(_called_in(model.graph.node, kept))]
-    for key in reached:  # grows while it is iterated
-        reached += [each for each in dict.fromkeys(_called_in(kept[key].node, kept)) if each not in reached]
-    del model.functions[:]
-    model.functions.extend(map(kept.__getitem__, reached))
+    drop_unused(model)
     for node in walk(model.graph.node):
         while node.input and not node.input[-1]:  # an input that the call leaves out
             node.input.pop()

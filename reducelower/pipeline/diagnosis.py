@@ -31,7 +31,7 @@ from reducelower.model.schemas import (
 from reducelower.model.skeleton import skeleton
 from reducelower.pipeline.stand_ins import Ignores, checkable
 from reducelower.repairs import Repaired, repair
-from reducelower.repairs.stated_types import drop_stale
+from reducelower.repairs.stated_types import drop_stale, state_outputs, states_nothing
 from reducelower.text import did_you_mean
 
 __all__ = ["cures", "repaired", "sound", "what_is_wrong", "what_is_wrong_with_source", "what_would_help"]
@@ -140,16 +140,22 @@ _NEVER_TAKEN = "Put branches that are taken in the place of those that never are
 
 
 def cures(source: LoadedModel) -> Iterator[tuple[LoadedModel, tuple[str, ...]]]:
-    """The model as it is, then without what runtimes ignore (branches that are never taken, types of inner values that
-    contradict the nodes), each with notes about that."""
-    yield source, ()
+    """The model with a type for each output, then without what runtimes ignore (branches that are never taken, types of
+    inner values that contradict the nodes), each with notes about that."""
     if find_call_defect(source.model):
+        yield source, ()
         return  # inference would recurse without end, or take forever
+    notes: tuple[str, ...] = ()
+    if any(map(states_nothing, source.model.graph.output)):
+        stated = source.document.copy()
+        source, notes = repaired(source, Repaired(stated, tuple(state_outputs(stated))))
+    yield source, notes
     pruned, mended = source.document.copy(), source.document.copy()
     if replace_dead_branches(pruned):
-        yield replace(source, document=Document(pruned)), (_NEVER_TAKEN,)
+        yield replace(source, document=Document(pruned)), (*notes, _NEVER_TAKEN)
     if done := tuple(drop_stale(mended)):
-        yield repaired(source, Repaired(mended, done))
+        source, more = repaired(source, Repaired(mended, done))
+        yield source, (*notes, *more)
 
 
 def sound(source: LoadedModel) -> tuple[LoadedModel, tuple[str, ...], str]:

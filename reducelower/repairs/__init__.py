@@ -16,14 +16,15 @@ from reducelower.given import AnyModel, take
 from reducelower.legalization.defects import find_defect
 from reducelower.legalization.functions import find_call_defect
 from reducelower.model.document import Document
-from reducelower.repairs.nodes import name_graphs, put_in_order, rename_duplicates
+from reducelower.repairs.nodes import drop_copies, drop_functions, name_graphs, put_in_order, rename_duplicates
 from reducelower.repairs.stated_types import correct_stated
 from reducelower.repairs.versions import add_imports, fit_ir_version, move_to_import
 
 __all__ = ["Repaired", "repair"]
 
 _REPAIRS: Sequence[Callable[[ModelProto], Iterator[str]]] = (
-    add_imports, fit_ir_version, name_graphs, rename_duplicates, put_in_order, move_to_import, correct_stated,
+    add_imports, fit_ir_version, name_graphs, rename_duplicates, drop_copies, put_in_order, move_to_import,
+    correct_stated, drop_functions,
 )  # fmt: skip
 
 
@@ -49,7 +50,8 @@ def repair(model: AnyModel, *, in_place: bool = False) -> Repaired:
     hold something else, are dropped, and outputs without a type get one. Graphs without a name get one, and nodes
     with equal names, which onnxruntime does not load, get different ones. Nodes in the form that their operator has
     at another opset version, such as ReduceSum with axes as an attribute at opset 13, are moved to that of the import;
-    local functions are left as they are. All else stays as it is. A valid model that runs comes back unchanged.
+    local functions are left as they are. Copies of an initializer are dropped, and if something is still wrong,
+    functions that nothing calls. All else stays as it is. A valid model that runs comes back unchanged.
 
     Args:
         model: any model, in any form; see `reducelower.legalize`.

@@ -1,4 +1,4 @@
-"""Repairs of names and of the order of nodes."""
+"""Repairs of names, of the order of nodes, and of what the model holds in vain."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from itertools import count
 
 from onnx import GraphProto, ModelProto, NodeProto
 
+from reducelower.legalization.defects import find_defect
+from reducelower.legalization.functions import drop_unused
 from reducelower.model.graph import graphs, read_from_outside, subgraphs
 from reducelower.repairs.stated_types import listed
 
-__all__ = ["name_graphs", "put_in_order", "rename_duplicates"]
+__all__ = ["drop_copies", "drop_functions", "name_graphs", "put_in_order", "rename_duplicates"]
 
 
 def name_graphs(model: ModelProto) -> Iterator[str]:
@@ -38,6 +40,32 @@ def rename_duplicates(model: ModelProto) -> Iterator[str]:
             seen.add(node.name)
     if renamed:
         yield f"renamed nodes that were called like others: {listed(renamed)}"
+
+
+def drop_copies(model: ModelProto) -> Iterator[str]:
+    """Drop initializers that are the same as an earlier one of the same name."""
+    dropped = []
+    for _, graph in graphs(model):
+        stored: dict[str, list[int]] = {}
+        for place, tensor in enumerate(graph.initializer):
+            stored.setdefault(tensor.name, []).append(place)
+        copies = [
+            place
+            for first, *others in stored.values()
+            for place in others
+            if graph.initializer[place] == graph.initializer[first]
+        ]
+        for place in sorted(copies, reverse=True):
+            dropped.append(graph.initializer[place].name)
+            del graph.initializer[place]
+    if dropped:
+        yield f"dropped copies of the initializers {listed(dropped)}"
+
+
+def drop_functions(model: ModelProto) -> Iterator[str]:
+    """Drop functions that nothing calls, if something is wrong with the model: the checker looks at them as well."""
+    if model.functions and find_defect(model) and (dropped := drop_unused(model)):
+        yield f"dropped the functions {listed(dropped)}, which nothing calls"
 
 
 def put_in_order(model: ModelProto) -> Iterator[str]:

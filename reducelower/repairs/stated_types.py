@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from onnx import GraphProto, ModelProto, TensorProto, TypeProto
+from onnx import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
 
 from reducelower.legalization.whole.stated_shapes import drop_shapes_in_loops
 from reducelower.lines import enumerated
@@ -15,7 +15,7 @@ from reducelower.model.skeleton import skeleton
 from reducelower.model.value_info import may_be_of_one_shape, sizes, stated_type, tensor_type, without_made_up_symbols
 from reducelower.types import infer
 
-__all__ = ["correct_stated", "drop_stale", "listed"]
+__all__ = ["correct_stated", "drop_stale", "listed", "state_outputs", "states_nothing"]
 
 _MOST_NAMES = 5
 
@@ -28,21 +28,25 @@ def drop_stale(model: ModelProto) -> Iterator[str]:
 
 
 def correct_stated(model: ModelProto) -> Iterator[str]:
-    """Drop stated types of inner values that contradict inference without them; correct those of outputs."""
+    """Drop stated types of inner values that contradict inference without them; correct and state those of outputs."""
     pairs = _inferred_afresh(model)
     yield from _drop(pairs)
     yield from _correct(pairs)
-    left_out = []
-    for value in model.graph.output:
-        inferred = pairs[0][1].get(value.name)
-        if not value.HasField("type") and inferred is not None and stated_type(inferred).is_known:
-            value.type.CopyFrom(without_made_up_symbols(inferred))
-            left_out.append(value.name)
-    if left_out:
-        yield f"stated the types of its outputs {listed(left_out)}, which it left out"
+    yield from state_outputs(model)
     remaining = objection(skeleton(model))
     if "op_type:Loop" in remaining or "op_type:Scan" in remaining:
         yield from drop_shapes_in_loops(model)
+
+
+def state_outputs(model: ModelProto) -> Iterator[str]:
+    """State the types of outputs that have none, which the checker requires and runtimes do not."""
+    without = [value for value in model.graph.output if states_nothing(value)]
+    types = _inferred_afresh(model)[0][1] if without else {}
+    known = [value for value in without if value.name in types and stated_type(types[value.name]).is_known]
+    for value in known:
+        value.type.CopyFrom(without_made_up_symbols(types[value.name]))
+    if known:
+        yield f"stated the types of its outputs {listed([value.name for value in known])}, which it left out"
 
 
 _Pairs: TypeAlias = "Sequence[tuple[GraphProto, Mapping[str, TypeProto]]]"
@@ -91,6 +95,11 @@ def _correct(pairs: _Pairs) -> Iterator[str]:
                 wrong.append(value.name)
     if wrong:
         yield f"corrected the types it states of its outputs {listed(wrong)}, which are not what its nodes yield"
+
+
+def states_nothing(value: ValueInfoProto) -> bool:
+    """Whether not even the element type of a value is stated."""
+    return value.type.WhichOneof("value") in (None, "tensor_type") and not value.type.tensor_type.elem_type
 
 
 def _contradict(stated: TypeProto, inferred: TypeProto | None) -> bool:
