@@ -9,8 +9,8 @@ from operator import attrgetter
 from typing import Any
 
 from reducelower.legalization.edits import Edit
+from reducelower.legalization.nodelist import inputs_of, nodes_of, reads_of
 from reducelower.model.graph import read_by, read_outside_nodes
-from reducelower.model.nodelist import inputs_of, nodes_of, reads_of
 from reducelower.scope.graph import GraphScope
 
 __all__ = ["remove_named", "remove_unused"]
@@ -31,7 +31,7 @@ def remove_unused(edits: Sequence[Edit]) -> None:
     for scope, edit in by_scope.items():
         before, after = _changed_reads(edit)
         no_longer_read += [(scope.home(name), name) for name in map(bytes.decode, {*before} - {*after, b""})]
-        counts = Counter(scope.node_list.source.reads)
+        counts = Counter(edit.nodes.source.reads)
         counts.subtract(before)
         counts.update(after)
         counts.update(map(str.encode, read_outside_nodes(scope.edited)))
@@ -58,7 +58,7 @@ def remove_unused(edits: Sequence[Edit]) -> None:
 
 def _changed_reads(edit: Edit) -> tuple[Sequence[bytes], Sequence[bytes]]:
     """What rewritten nodes of a graph read before and what they read now; once for each time."""
-    nodes = edit.scope.node_list
+    nodes = edit.nodes
     edited = nodes.touched - edit.replaced.keys()  # the subgraphs that they had before have edits of their own
     before = inputs_of(map(nodes.source.data.__getitem__, edited.union(edit.replaced)))
     return before, [*inputs_of(map(nodes.serialized, edited)), *reads_of(chain.from_iterable(edit.replaced.values()))]
@@ -69,7 +69,7 @@ def _remove_node(name: str, home: GraphScope, edit: Edit, removed: Collection[st
     index = None if home.initializer(name) is not None else home.positions.get(name)
     if index is None:
         return []
-    node = home.node_list[index]
+    node = edit.nodes[index]
     if not all(output in removed for output in node.output if output):
         return []
     read = [name for inner in nodes_of(edit.replaced.get(index, [node])) for name in read_by(inner) if name]

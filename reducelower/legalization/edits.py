@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from reducelower.errors import Refusal
+from reducelower.legalization.nodelist import NodeList, Replacement
 from reducelower.legalization.quantized_pairs import QUANTIZED
-from reducelower.model.graph import node_label, walk
-from reducelower.model.nodelist import Replacement
+from reducelower.model.graph import inner_path, node_label, subgraphs, walk
 from reducelower.model.value_info import state
 from reducelower.options import Target
 from reducelower.plan import Label, Site
@@ -33,6 +33,7 @@ class Edit:
     """The edits of one graph, by node position.
 
     Attributes:
+        nodes: the nodes of the graph.
         replaced: the nodes that replace a node, which may include the node itself.
         sites: operator and label of each rewrite.
         regions: the positions of all nodes that a rewrite stands for, if it stands for several.
@@ -43,6 +44,7 @@ class Edit:
     """
 
     scope: GraphScope
+    nodes: NodeList = field(init=False)
     replaced: dict[int, Replacement] = field(default_factory=dict)
     sites: dict[int, tuple[str, str]] = field(default_factory=dict)
     regions: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -50,6 +52,16 @@ class Edit:
     refused: dict[int, Refusal] = field(default_factory=dict)
     drops_operands: bool = False
     outcomes: list[tuple[int, ReadNode | None, Outcome]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.nodes = NodeList(self.scope.edited, self.scope.columns)
+
+    def inside(self, index: int) -> Iterator[GraphScope]:
+        """The scopes of a node's subgraphs, which may be edited then."""
+        scope, node = self.scope, self.nodes[index]
+        for number, attribute, graph in subgraphs(node):
+            path = inner_path(scope.path, node, index, attribute)
+            yield GraphScope(scope.ground, graph, scope.opset, path, key=(*scope.key, index, number))
 
     def refuse(self, index: int, node: str, op_type: str, reason: str, hint: str) -> None:
         """Record why a node cannot be legalized; only the first reason counts."""
@@ -65,7 +77,7 @@ class Edit:
     @property
     def unchanged(self) -> int:
         """How many nodes are neither rewritten nor removed; right before `splice`."""
-        return len(self.scope.node_list) - len(self.replaced.keys() | self.sites.keys())
+        return len(self.nodes) - len(self.replaced.keys() | self.sites.keys())
 
     @property
     def left(self) -> Sequence[Refusal]:
@@ -78,14 +90,13 @@ class Edit:
         Splice the subgraphs of the nodes first.
         """
         scope = self.scope
-        nodes = scope.node_list
         originals = scope.holder.node
         names = {at: node_label(originals[at], at) for at in self.sites if report}
         for index in sorted(self.types):
             state(scope.edited, self.types[index])
         if scope.added_nodes:
             self.replaced[-1] = scope.added_nodes
-        nodes.splice(self.replaced)
+        self.nodes.splice(self.replaced)
         sites = []
         shift = 0
         for index in sorted({*self.replaced, *names} if report else ()):

@@ -77,7 +77,7 @@ class GraphPass:
     def _walk(self, scope: GraphScope) -> None:
         edit = Edit(scope)
         self.edits.append(edit)
-        nodes, table = scope.node_list, self.rewriter.table(scope.opset)
+        nodes, table = edit.nodes, self.rewriter.table(scope.opset)
         positions = nodes.positions(lambda op_type: op_type in HOLDING_GRAPHS or not table[op_type].lets_all_stay)
         originals: Iterable[bytes] = map(nodes.serialized, positions)
         if "DequantizeLinear" in nodes.op_types and may_be_expanded(table, self.rewriter.goal):
@@ -87,7 +87,7 @@ class GraphPass:
             if next(subgraphs(node), None) is None:
                 self._work_out(edit, index, read, node, NodeScope(scope, operands))
                 continue
-            for inner in scope.edited_inside(index):
+            for inner in edit.inside(index):
                 self._walk(inner)
             self._work_out(edit, index, read, nodes[index], NodeScope(scope, None))
 

@@ -10,11 +10,9 @@ from onnx import __version__
 
 from reducelower.adapters.crossings import Crossing, crossings
 from reducelower.legalization.element_types import dropped_types, occurring
-from reducelower.legalization.written_for import may_be_of_another_opset
+from reducelower.legalization.written_for import EXPERIMENTAL, deprecated_from_start, may_be_of_another_opset
 from reducelower.model.document import Document
 from reducelower.model.schemas import (
-    EXPERIMENTAL,
-    deprecated_from_start,
     first_version,
     is_deprecated,
     is_runtime_name,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
+from reducelower.legalization.nodelist import nodes_of
 from reducelower.legalization.tidying import is_repeatable, kind_of, rename_read
-from reducelower.model.nodelist import nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
@@ -27,7 +27,7 @@ def share(edit: Edit) -> bool:
     """
     # A node that was removed as unused has no replacement.
     shareable = (index for index, _, outcome in edit.outcomes if outcome.may_share and edit.replaced.get(index))
-    originals = {index: edit.scope.node_list[index] for index in shareable}
+    originals = {index: edit.nodes[index] for index in shareable}
     if not originals:
         return False
     equal = _equal(edit.scope, (name for node in originals.values() for name in node.input[1:]))

@@ -1,7 +1,8 @@
 """Recognize nodes that are written for another opset version than the one that the model imports.
 
 Converters and scripts that change only the import leave such nodes: ReduceSum with axes as an attribute at opset 13,
-or with axes as an input at 12. The checker refuses them, although they can mean only one thing.
+or with axes as an input at 12. The checker refuses them, although they can mean only one thing. Exporters also wrote
+operators, and runtimes run them, of which ONNX has no schema, or that it withdrew from the start.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import Any
 
 from onnx import NodeProto, defs
 
-from reducelower.model.schemas import deprecated_from_start, first_version, schema, schema_in_force, versions
+from reducelower.model.schemas import first_version, schema, schema_in_force, versions
 
-__all__ = ["has_form", "may_be_of_another_opset", "written_for"]
+__all__ = ["EXPERIMENTAL", "deprecated_from_start", "has_form", "may_be_of_another_opset", "written_for"]
 
 
 def written_for(node: NodeProto, opset: int) -> int | None:
@@ -87,3 +88,24 @@ def _foreign_attributes(op_type: str, opset: int) -> frozenset[str] | None:
 
 def _has_other_types(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return any(name in other and other[name].type != formal.type for name, formal in one.items())
+
+
+def deprecated_from_start(op_type: str, opset: int) -> bool:
+    """Whether the version in force is the operator's first and already deprecated, like GroupNormalization 18.
+
+    Checkers reject such a node, but exporters write it and runtimes run it.
+    """
+    in_force = schema_in_force(op_type, opset, "")
+    return in_force is not None and in_force.deprecated and in_force.since_version == versions(op_type)[0]
+
+
+EXPERIMENTAL = frozenset(
+    {
+        "ATen", "Affine", "ConstantFill", "Crop", "DynamicSlice", "GRUUnit", "GivenTensorFill", "ImageScaler",
+        "ParametricSoftplus", "Scale", "ScaledTanh",
+    }
+)  # fmt: skip
+"""Operators of ONNX's first years without a schema today; the checker accepts them, and onnxruntime runs most.
+
+Source: `experimental_ops` in onnx/checker.cc.
+"""

@@ -1,14 +1,13 @@
-"""Groups of element types, and the limits of their values."""
+"""Groups of element types, and values as arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
 __all__ = [
     "FIRST_FLOATS",
@@ -17,10 +16,8 @@ __all__ = [
     "SIGNED",
     "UNSIGNED",
     "Array",
-    "largest_finite",
     "value_key",
     "value_of_tensor",
-    "whole_range",
 ]
 
 Array: TypeAlias = NDArray[np.generic]
@@ -53,18 +50,3 @@ def value_key(value: Array) -> Hashable:
     # dtype.name tells ml_dtypes types apart; dtype.str is "V1" for every one of one byte.
     content = tuple(value.reshape(-1).tolist()) if value.dtype.hasobject else value.tobytes()
     return value.dtype.name, value.shape, content
-
-
-def largest_finite(element_type: int) -> float:
-    """The largest finite number of a float type (`TensorProto.DataType`)."""
-    info: Any = ml_dtypes.finfo(helper.tensor_dtype_to_np_dtype(element_type))  # type: ignore[no-untyped-call]
-    return float(info.max)
-
-
-def whole_range(element_type: int) -> tuple[int, int]:
-    """The smallest and largest value of an integer type; for bool, 0 and 1."""
-    dtype = helper.tensor_dtype_to_np_dtype(element_type)
-    if dtype.kind == "b":
-        return 0, 1
-    info: Any = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
-    return int(info.min), int(info.max)

@@ -16,11 +16,9 @@ from reducelower.text import did_you_mean
 
 __all__ = [
     "DEFAULT_DOMAINS",
-    "EXPERIMENTAL",
     "REDUCTIONS",
     "all_operators",
     "default_attributes",
-    "deprecated_from_start",
     "element_type_name",
     "first_version",
     "has_body",
@@ -102,26 +100,6 @@ def is_deprecated(op_type: str, opset: int) -> bool:
     in_force = schema_in_force(op_type, opset, "")
     return in_force is not None and in_force.deprecated
 
-
-def deprecated_from_start(op_type: str, opset: int) -> bool:
-    """Whether the version in force is the operator's first and already deprecated, like GroupNormalization 18.
-
-    Checkers reject such a node, but exporters write it and runtimes run it.
-    """
-    in_force = schema_in_force(op_type, opset, "")
-    return in_force is not None and in_force.deprecated and in_force.since_version == versions(op_type)[0]
-
-
-EXPERIMENTAL = frozenset(
-    {
-        "ATen", "Affine", "ConstantFill", "Crop", "DynamicSlice", "GRUUnit", "GivenTensorFill", "ImageScaler",
-        "ParametricSoftplus", "Scale", "ScaledTanh",
-    }
-)  # fmt: skip
-"""Operators of ONNX's first years without a schema today; the checker accepts them, and onnxruntime runs most.
-
-Source: `experimental_ops` in onnx/checker.cc.
-"""
 
 _WRITTEN_EARLY: Mapping[str, int] = {"LayerNormalization": 17}
 # onnxruntime's name for RMSNormalization, before ONNX had that operator.

@@ -13,15 +13,13 @@ from onnx.shape_inference import InferenceError
 from reducelower.files import LoadedModel
 from reducelower.legalization.functions import find_call_defect
 from reducelower.legalization.whole.dead_branches import replace_dead_branches
-from reducelower.legalization.written_for import written_for
+from reducelower.legalization.written_for import EXPERIMENTAL, deprecated_from_start, written_for
 from reducelower.model.document import Document
 from reducelower.model.graph import graphs
 from reducelower.model.protected import infer_shapes
 from reducelower.model.schemas import (
     DEFAULT_DOMAINS,
-    EXPERIMENTAL,
     all_operators,
-    deprecated_from_start,
     first_version,
     is_runtime_name,
     opset_of,

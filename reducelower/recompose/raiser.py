@@ -186,7 +186,7 @@ class Raiser:
         gone = {name for index in removed - edit.sites.keys() for name in nodes[index].output}
         remove_named(scope.edited.value_info, gone)
         for index in surroundings.holding:
-            for inner in scope.edited_inside(index):
+            for inner in edit.inside(index):
                 self._walk(inner)
 
     def _replace(self, edit: Edit, place: Place, surroundings: Surroundings) -> None:

@@ -6,18 +6,20 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import ml_dtypes
 import numpy as np
 from onnx import FunctionProto, TensorProto, helper, numpy_helper
 
 from reducelower.errors import RefusedError
-from reducelower.model.numbers import FLOATS, Array, largest_finite, whole_range
+from reducelower.model.numbers import FLOATS, Array
 from reducelower.model.schemas import element_type_name
 from reducelower.rulebook.reading import Source
 
 __all__ = [
-    "ANY", "BINDINGS", "CLASSES", "SUPPORTED", "Claim", "bound", "chosen", "claim_of", "is_stashed", "of_nothing",
+    "ANY", "BINDINGS", "CLASSES", "SUPPORTED", "Claim", "bound", "chosen", "claim_of", "is_stashed", "largest_finite",
+    "of_nothing", "whole_range",
 ]  # fmt: skip
 
 ANY = ""
@@ -93,6 +95,21 @@ def _claim(overload: str) -> Claim:
 
 def _types_of(names: str) -> frozenset[int]:
     return frozenset().union(*(CLASSES[name.strip()] for name in names.split(",")))
+
+
+def largest_finite(element_type: int) -> float:
+    """The largest finite number of a float type (`TensorProto.DataType`)."""
+    info: Any = ml_dtypes.finfo(helper.tensor_dtype_to_np_dtype(element_type))  # type: ignore[no-untyped-call]
+    return float(info.max)
+
+
+def whole_range(element_type: int) -> tuple[int, int]:
+    """The smallest and largest value of an integer type; for bool, 0 and 1."""
+    dtype = helper.tensor_dtype_to_np_dtype(element_type)
+    if dtype.kind == "b":
+        return 0, 1
+    info: Any = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
+    return int(info.min), int(info.max)
 
 
 def _range(element_type: int) -> tuple[int, int] | tuple[float, float]:

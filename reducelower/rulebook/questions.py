@@ -12,9 +12,9 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from reducelower.model.attributes import attribute_of
-from reducelower.model.numbers import whole_range
 from reducelower.model.schemas import element_type_name
 from reducelower.rulebook.asked import Asked
+from reducelower.rulebook.bindings import whole_range
 from reducelower.rulebook.numbers import from_the_front, shared_rank
 from reducelower.text import shape_text
 from reducelower.types.sizes import Size, over

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from copy import deepcopy
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,8 +12,6 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
 from reducelower.model.columns import NodeColumns
-from reducelower.model.graph import inner_path, subgraphs
-from reducelower.model.nodelist import NodeList
 from reducelower.model.numbers import value_key
 from reducelower.types.graphs import Graph
 from reducelower.types.known import Known, in_own_names
@@ -60,8 +58,8 @@ class GraphScope(Graph):
         self.opset = opset
         self.path = path
         self.edited = edited
-        self.node_list = NodeList(edited, NodeColumns.of(edited.node) if nodes is None else nodes)
-        self.may_have_constants = "Constant" in self.node_list.op_types
+        self.columns = NodeColumns.of(edited.node) if nodes is None else nodes
+        self.may_have_constants = b"Constant" in self.columns.operators
         self.added_nodes: list[NodeProto] = []
         self._constants: dict[str, Stored | None] = {}
         self._added: dict[Hashable, str] = {}
@@ -70,13 +68,6 @@ class GraphScope(Graph):
     def home(self, name: str) -> GraphScope:
         """The graph that defines a value: this one or an enclosing one."""
         return self if self.around is None else super().home(name)  # type: ignore[return-value]  # all are scopes
-
-    def edited_inside(self, index: int) -> Iterator[GraphScope]:
-        """The scopes of a node's subgraphs, which may be edited then."""
-        node = self.node_list[index]
-        for number, attribute, graph in subgraphs(node):
-            path = inner_path(self.path, node, index, attribute)
-            yield GraphScope(self.ground, graph, self.opset, path, key=(*self.key, index, number))
 
     # For the resolver
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import parser
 
+from reducelower.scope.graph import GraphScope
 from tests.scope.test_ranks import scope_of
 
 
@@ -40,7 +41,7 @@ def test_a_graph_whose_types_were_asked_for_before_finds_the_values_around_it() 
                 else_branch = e () => (s) { s = Exp (x) }> }""")
     )
     assert scope.rank("y") == 1
-    inner = next(scope.edited_inside(0))
-    innermost = next(inner.edited_inside(0))
+    inner = GraphScope(scope.ground, scope.edited.node[0].attribute[0].g, scope.opset, key=(0, 0))
+    innermost = GraphScope(scope.ground, inner.edited.node[0].attribute[0].g, scope.opset, key=(0, 0, 0, 0))
     assert innermost.home("x") is scope
     assert innermost.constant("x") is None

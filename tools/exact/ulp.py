@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 from onnx import TensorProto, helper
 
-from reducelower.model.numbers import largest_finite
+from reducelower.rulebook.bindings import largest_finite
 
 __all__ = ["LIMITS", "distance_in_ulps", "distance_in_units", "smallest_subnormal", "ulp"]
 

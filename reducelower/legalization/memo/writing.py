@@ -81,7 +81,7 @@ class Writing:
         outcome, edit, graph = self.outcome, self._edit, self._graph
         names = self._real_names(read) if self._makes_names else {}
         if outcome.nodes is not None and outcome.in_place:
-            graph.node_list.overwrite(index, *self._written(read, names))
+            edit.nodes.overwrite(index, *self._written(read, names))
         elif outcome.nodes is not None:
             edit.replaced[index] = self._written(read, names)
         edit.drops_operands |= self._drops

@@ -81,7 +81,7 @@ def replace_by_tensors(model: ModelProto) -> bool:
         scope = edit.scope
         for place, node in enumerate(scope.holder.node):
             if may_hold_graphs(node):
-                edits += map(Edit, scope.edited_inside(place))
+                edits += map(Edit, edit.inside(place))
             write = _READERS.get(node.op_type)
             if node.domain not in DEFAULT_DOMAINS or not (write or node.op_type in {"Identity", *MAKERS}):
                 continue
