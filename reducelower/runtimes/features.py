@@ -15,7 +15,7 @@ from reducelower.model.attributes import attribute_of, value_of
 from reducelower.model.graph import read_from_outside
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import REDUCTIONS, default_attributes, element_type_name
-from reducelower.runtimes.reduction import given_axes, is_empty
+from reducelower.runtimes.reduction import given_axes, how_axes_are_given
 from reducelower.scope.scope import Scope
 from reducelower.types.shapes import BROADCASTING as TO_ONE_SHAPE
 from reducelower.types.sizes import Polynomial
@@ -80,21 +80,6 @@ class Features:
 def _of(name: str, ask: Callable[[str], Answer], absent: Answer) -> Answer:
     """The answer about a value, or about an absent one."""
     return ask(name) if name else absent
-
-
-def _axes(op: Features) -> str:
-    if op.node.op_type not in REDUCTIONS:
-        return ""
-    attribute = attribute_of(op.node, "axes")
-    if attribute is not None:
-        return "attribute" if attribute.ints else "empty"
-    name = op.input(1)
-    if not name:
-        return "omitted" if len(op.node.input) > 1 else "absent"
-    if is_empty(name, op.scope):
-        return "empty"
-    definition = op.scope.written_as(name)
-    return "dynamic" if definition == "fed" else definition
 
 
 def _flag(op: Features, name: str) -> str:
@@ -258,7 +243,7 @@ def _thin(op: Features) -> bool:
 
 _FEATURES: Mapping[str, Callable[[Features], Any]] = {
     "made": lambda op: op.scope.is_made,
-    "axes": _axes,
+    "axes": lambda op: how_axes_are_given(op.node, op.scope),
     "keepdims": lambda op: _flag(op, "keepdims"),
     "noop": lambda op: _flag(op, "noop_with_empty_axes"),
     "negative_axes": lambda op: any(axis < 0 for axis in op.reduced or ()),

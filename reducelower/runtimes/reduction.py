@@ -7,13 +7,30 @@ from onnx import NodeProto
 from reducelower.adapters.builder import Writer
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, value_of
+from reducelower.model.schemas import REDUCTIONS
 from reducelower.runtimes.remedy import Written
 from reducelower.scope.scope import Scope
 
-__all__ = ["Reduction", "given_axes", "is_empty"]
+__all__ = ["Reduction", "given_axes", "how_axes_are_given"]
 
 _OPSET = 18
 """Opset version that reductions are written for here: the one that made axes an input of all of them."""
+
+
+def how_axes_are_given(node: NodeProto, scope: Scope) -> str:
+    """A value of the condition ``axes``; docs/reference/target-files.md says what each means."""
+    if node.op_type not in REDUCTIONS:
+        return ""
+    attribute = attribute_of(node, "axes")
+    if attribute is not None:
+        return "attribute" if attribute.ints else "empty"
+    name = node.input[1] if len(node.input) > 1 else ""
+    if not name:
+        return "omitted" if len(node.input) > 1 else "absent"
+    if is_empty(name, scope):
+        return "empty"
+    definition = scope.written_as(name)
+    return "dynamic" if definition == "fed" else definition
 
 
 def given_axes(node: NodeProto, scope: Scope) -> tuple[int, ...]:

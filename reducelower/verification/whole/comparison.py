@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -11,13 +10,10 @@ from itertools import chain
 from textwrap import shorten
 from typing import Any
 
-from onnx import ModelProto
-
 from reducelower.model.value_info import sizes
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.findings import OutputComparison, OutputVerdict
-from reducelower.verification.inputs.declared import fixed_sizes, input_specs, listed
 from reducelower.verification.judging.compare import compare_outputs, worst_of
 from reducelower.verification.result import Departure, Verdict, Verification
 from reducelower.verification.running.clock import Clock
@@ -27,7 +23,7 @@ from reducelower.verification.running.runtimes import OnnxRuntime, try_load
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 from reducelower.verification.whole.runs import Run, SourceRuns, run_result
 
-__all__ = ["Comparison", "differ", "interface_mismatch", "runtimes_for", "sizes_mismatch", "verdict_on"]
+__all__ = ["Comparison", "differ", "runtimes_for", "verdict_on"]
 
 _LONGEST = 120  # characters of a reason
 
@@ -271,25 +267,6 @@ def _told(texts: Iterable[Iterable[str]]) -> tuple[str, ...]:
 def differ(outputs: Sequence[OutputComparison]) -> bool:
     """Whether an output is different."""
     return any(item.verdict == "different" for item in outputs)
-
-
-def interface_mismatch(before: ModelProto, after: ModelProto) -> str:
-    """Why the models cannot be compared at all; empty if their inputs and outputs match."""
-    outputs = [[value.name for value in model.graph.output] for model in (before, after)]
-    if outputs[0] != outputs[1]:
-        return f"the outputs are {outputs[0]} before and {outputs[1]} after"
-    known = {value.name for value in before.graph.input} | {tensor.name for tensor in before.graph.initializer}
-    specs, skipped = input_specs(after)
-    extra = sorted({*(spec.name for spec in specs), *skipped} - known)
-    return f"the converted model needs inputs that the source does not have: {extra}" if extra else ""
-
-
-def sizes_mismatch(before: ModelProto, after: ModelProto) -> str:
-    """That the second model takes one size only where the first takes any; empty if it does not."""
-    fixed = fixed_sizes(before, after)
-    options = " ".join(f"--dim {shlex.quote(f'{name}={size}')}" for name, size in fixed.items())
-    said = f"the second model takes inputs of {listed(fixed)} only; give {options} to compare them there"
-    return said if fixed else ""
 
 
 def _by_default(before: Source, after: Source) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -24,7 +25,7 @@ from reducelower.plan import Plan
 from reducelower.verification.checking.cache import Cache
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.sites import verify_regions
-from reducelower.verification.inputs.declared import at_sizes, listed
+from reducelower.verification.inputs.declared import at_sizes, fixed_sizes, input_specs, listed
 from reducelower.verification.inputs.testdata import TestDataSet, check_given
 from reducelower.verification.result import Verification
 from reducelower.verification.running.clock import Clock
@@ -39,9 +40,7 @@ from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import Source
 from reducelower.verification.whole.comparison import (
     Comparison,
-    interface_mismatch,
     runtimes_for,
-    sizes_mismatch,
     verdict_on,
 )
 from reducelower.verification.whole.explanations import explain
@@ -151,9 +150,9 @@ def verify(
     is_nonempty = assume_nonempty or (plan is not None and plan.assumes_nonempty)
     if is_nonempty:
         notes.append("No inputs without elements were fed, since it is assumed that no dimension is 0.")
-    mismatch = interface_mismatch(left, right)
+    mismatch = _interface_mismatch(left, right)
     if not any(data.inputs for data in data_sets):
-        mismatch = mismatch or sizes_mismatch(left, right)
+        mismatch = mismatch or _sizes_mismatch(left, right)
     if mismatch:
         return Verification("different", ran=False, reason=mismatch, notes=tuple(notes))
     clock, folder = Clock(budget), None if keep_failing is None else Path(keep_failing)
@@ -189,6 +188,25 @@ def _source_of(side: AnyModel | Source, name: str, folder: str | os.PathLike[str
         loaded = read_model(side)  # its large weights stay in the file
         return Source.of(loaded.document, loaded.place)
     return Source.of(take(side, name=name).document, folder)
+
+
+def _interface_mismatch(before: ModelProto, after: ModelProto) -> str:
+    """Why the models cannot be compared at all; empty if their inputs and outputs match."""
+    outputs = [[value.name for value in model.graph.output] for model in (before, after)]
+    if outputs[0] != outputs[1]:
+        return f"the outputs are {outputs[0]} before and {outputs[1]} after"
+    known = {value.name for value in before.graph.input} | {tensor.name for tensor in before.graph.initializer}
+    specs, skipped = input_specs(after)
+    extra = sorted({*(spec.name for spec in specs), *skipped} - known)
+    return f"the converted model needs inputs that the source does not have: {extra}" if extra else ""
+
+
+def _sizes_mismatch(before: ModelProto, after: ModelProto) -> str:
+    """That the second model takes one size only where the first takes any; empty if it does not."""
+    fixed = fixed_sizes(before, after)
+    options = " ".join(f"--dim {shlex.quote(f'{name}={size}')}" for name, size in fixed.items())
+    said = f"the second model takes inputs of {listed(fixed)} only; give {options} to compare them there"
+    return said if fixed else ""
 
 
 def _in_order(source: Source, result: Source) -> Source:
