@@ -9,11 +9,14 @@ from typing import NamedTuple
 
 from onnx import GraphProto, TensorProto, TypeProto, ValueInfoProto, helper
 
+from reducelower.text import calculated
+
 __all__ = [
     "NOTHING_STATED",
     "StatedType",
     "clear_sizes_below_zero",
     "may_be_of_one_shape",
+    "set_sizes",
     "sizes",
     "state",
     "stated_type",
@@ -49,6 +52,15 @@ def clear_sizes_below_zero(values: Iterable[ValueInfoProto]) -> bool:
     for dim in dims:
         dim.Clear()
     return bool(dims)
+
+
+def set_sizes(values: Iterable[ValueInfoProto], sizes: Mapping[str, int]) -> None:
+    """State numbers in place of the names of sizes, and of calculations with these, in the types of values."""
+    for value in values:
+        for dim in value.type.tensor_type.shape.dim:
+            size = calculated(dim.dim_param, sizes) if dim.dim_param else None
+            if size is not None:
+                dim.dim_value = size
 
 
 class StatedType(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -140,12 +140,7 @@ def remedies_for(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook)
     """
     if any(fact.holds_in_every_form and fact.outcome not in _EXCUSABLE for fact in problem.facts):
         return
-    seen = set().union(*(fact.not_by for fact in problem.facts))
-    for remedy in _candidates(node, scope, problem, book):
-        # Several books may have the same rule.
-        if remedy.name not in seen:
-            seen.add(remedy.name)
-            yield remedy
+    yield from _not_tried(_candidates(node, scope, problem, book), problem)
 
 
 def rewrites_for(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook) -> Iterator[Remedy]:
@@ -156,11 +151,17 @@ def rewrites_for(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook)
     """
     if node.op_type in REDUCTIONS or problem.is_excusable or any(fact.holds_in_every_form for fact in problem.facts):
         return
-    seen = set().union(*(fact.not_by for fact in problem.facts))
     own = book.boundaries
     ways = [_other_operators(node.op_type, problem, own), _in_wider_types(node, scope, problem)]
     older = Remedy(f"{node.op_type} as older opsets have it", partial(_as_older, own=own))
-    for remedy in chain(*ways, [older], _by_books(node, scope, book), _by_rule(load_book("spec"), node, scope)):
+    of_books = _by_books(node, scope, book), _by_rule(load_book("spec"), node, scope)
+    yield from _not_tried(chain(*ways, [older], *of_books), problem)
+
+
+def _not_tried(remedies: Iterable[Remedy], problem: Misfit) -> Iterator[Remedy]:
+    """Each remedy once, since several books may have the same rule, and none that was measured to be no better."""
+    seen = set().union(*(fact.not_by for fact in problem.facts))
+    for remedy in remedies:
         if remedy.name not in seen:
             seen.add(remedy.name)
             yield remedy

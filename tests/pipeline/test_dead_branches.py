@@ -61,6 +61,17 @@ def test_check_says_so_too(cli: Cli, tmp_path: Path) -> None:
     assert "2 nodes to rewrite" in ran.out
 
 
+def test_the_other_name_of_the_default_domain_is_no_unknown_operator(cli: Cli, tmp_path: Path) -> None:
+    path = saved(tmp_path, "g (float[3] x) => (float[3] y) { y = Neg (x) }")
+    model = onnx.load(path)
+    model.graph.node[0].domain = model.opset_import[0].domain = "ai.onnx"
+    onnx.save(model, path)
+    ran = cli("convert", path, "-o", tmp_path / "out.onnx", "--opset", "11")
+    assert ran.status == 1
+    assert "the domain of Neg is spelled 'ai.onnx'" in ran.err
+    assert "--repair fixes that" in ran.err
+
+
 @pytest.mark.parametrize("inputs", ["float[3, 4] x, bool c", "float[3, 4] x, bool c = {1}"])
 def test_a_condition_that_a_caller_may_change_takes_either_branch(cli: Cli, tmp_path: Path, inputs: str) -> None:
     body = f"g ({inputs}) => (float[3, 1] y) <int64[1] a = {{1}}> {{ y = If (c) <{_TAKEN}, {_NEVER}> }}"

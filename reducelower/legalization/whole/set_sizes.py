@@ -20,9 +20,10 @@ from reducelower.model.graph import graphs, read_by, read_outside_nodes
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.skeleton import DEFAULTS_SINCE
+from reducelower.model.value_info import set_sizes
 from reducelower.options import Settings
 from reducelower.scope.graph import GraphScope
-from reducelower.text import calculated, expression
+from reducelower.text import expression
 
 __all__ = ["with_sizes"]
 
@@ -32,18 +33,15 @@ _READS_SIZES = ("Shape", "Size")
 def with_sizes(document: Document, sizes: Mapping[str, int], settings: Settings) -> Changed:
     """The model with these sizes in place of their names; refused if a name is that of no size in the model."""
     made = document.copy()
-    values = (value for _, graph in graphs(made) for value in (*graph.input, *graph.output, *graph.value_info))
-    named = [dim for value in values for dim in value.type.tensor_type.shape.dim if dim.dim_param]
-    names = {dim.dim_param for dim in named}.union(*(_names(dim.dim_param) for dim in named))
+    values = [value for _, graph in graphs(made) for value in (*graph.input, *graph.output, *graph.value_info)]
+    named = {dim.dim_param for value in values for dim in value.type.tensor_type.shape.dim} - {""}
+    names = named.union(*map(_names, named))
     if unknown := sorted(sizes.keys() - names):
         known = f"its sizes are called {', '.join(sorted(names))}"
         hint = known if names else "all its sizes are numbers, or have no name"
         reason = f"no size of the model is called {unknown[0]!r}"
         return Changed(document, refusals=(Refusal("", "", "", reason, hint),))
-    for dim in named:
-        size = calculated(dim.dim_param, sizes)
-        if size is not None:
-            dim.dim_value = size
+    set_sizes(values, sizes)
     if made.ir_version >= DEFAULTS_SINCE:  # else every initializer has to be an input as well
         _fold(made, settings)
     return Changed(Document(made), (f"Sizes were set: {', '.join(f'{name}={size}' for name, size in sizes.items())}.",))

@@ -179,9 +179,9 @@ def of_rewrites(claims: Sequence[Claim], checker: Checker) -> Iterator[Judged]:
         of_types: dict[object, list[Pair]] = {}
         for pair in group.pairs:
             of_types.setdefault(pair.key, []).append(pair)
-        findings = [checker.check(pairs) for pairs in of_types.values()]
-        if all(map(_holds, findings, group.pairs)):
-            yield next((finding for finding in findings if finding.status != "equal"), findings[0]), group.claims
+        found = [(checker.check(pairs), pairs[0]) for pairs in of_types.values()]
+        if all(_holds(finding, pair) for finding, pair in found):
+            yield next((finding for finding, _ in found if finding.status != "equal"), found[0][0]), group.claims
 
 
 @dataclass

@@ -12,7 +12,7 @@ import numpy as np
 from onnx import ModelProto
 
 from reducelower.model.graph import graphs
-from reducelower.model.value_info import may_be_of_one_shape, stated_type
+from reducelower.model.value_info import may_be_of_one_shape, set_sizes, stated_type
 from reducelower.text import calculated
 from reducelower.verification.running.memory import check_elements
 
@@ -119,17 +119,14 @@ def listed(sizes: Mapping[str, int]) -> str:
 
 
 def at_sizes(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
-    """The model with numbers in place of some of its `free_sizes`, in all that it states; itself if there are none."""
-    if not sizes:
-        return model
+    """A copy that states numbers in place of some of the model's `free_sizes`."""
     sized = deepcopy(model)
-    inputs = {value.name for value in sized.graph.input}
     for _, graph in graphs(sized):
-        for value in (*graph.input, *graph.output, *graph.value_info):
-            for axis, dim in enumerate(value.type.tensor_type.shape.dim):
-                name = dim.dim_param or (f"axis {axis}" if value.name in inputs else "")
-                if not dim.HasField("dim_value") and name in sizes:
-                    dim.dim_value = sizes[name]
+        set_sizes((*graph.input, *graph.output, *graph.value_info), sizes)
+    for value in sized.graph.input:
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if not (dim.HasField("dim_value") or dim.dim_param) and f"axis {axis}" in sizes:
+                dim.dim_value = sizes[f"axis {axis}"]
     return sized
 
 

@@ -98,10 +98,7 @@ class QuantizeLinear(op_quantize_linear.QuantizeLinear_25):
 
 
 class Resize(op_resize.Resize):
-    """For the length of the result it takes the product with the scale, which need not be whole.
-
-    It also begins before the first element where the length is one, which pytorch_half_pixel does not.
-    """
+    """It begins elsewhere than pytorch_half_pixel where a length becomes one, and takes 1.5 for one."""
 
     def _run(self, x: Array, *where: Any, **attributes: Any) -> tuple[Array]:  # type: ignore[override]
         result: tuple[Array] = super()._run(x, *where, **attributes)
