@@ -97,7 +97,12 @@ def _size_behind(asked: Asked, name: str, axis: int) -> int | None:
 def _in_float(asked: Asked, name: str) -> bool:
     numbers = _values(asked, name)
     with np.errstate(over="ignore"):
-        return numbers is not None and all(float(np.float32(one)) == one or one != one for one in numbers)
+        return numbers is not None and all(one != one or _narrowed(one) == one for one in numbers)
+
+
+def _narrowed(value: Any) -> float | None:
+    """A number as a float of 32 bits; None for a text."""
+    return None if isinstance(value, (str, bytes)) else float(np.float32(value))
 
 
 def _ends(asked: Asked, of: str | int) -> tuple[int, int] | None:

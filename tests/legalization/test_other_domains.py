@@ -79,6 +79,22 @@ def test_the_refusal_of_one_model_is_not_that_of_another() -> None:
     assert reducelower.legalize(model("{ y = com.vendor.Widget (x) }"), Target()).plan.changes_nothing
 
 
+def test_texts_that_fill_up_a_tensor_of_unknown_type_are_no_numbers() -> None:
+    branch = """() => (string[] padded_{0}) {{
+        filler_{0} = Constant <value: tensor = string {{"-"}}> ()
+        padded_{0} = Pad (read, pads, filler_{0})
+    }}"""
+    of_texts = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 15, "com.vendor" : 3]>
+        g (string[2] x, bool c) => (string[4] y) <int64[2] pads = {{1, 1}}> {{
+            read = com.vendor.Texts (x)
+            y = If (c) <then_branch = t {branch.format(1)}, else_branch = e {branch.format(2)}>
+        }}"""
+    )
+    with pytest.raises(ConversionError, match="the rank of 'read' is not known"):
+        reducelower.convert_version(of_texts, 7)
+
+
 def test_a_rule_for_a_domain_that_writes_what_is_not_valid_is_to_blame(rules: Path) -> None:
     path = rules / "versions" / "com.vendor" / "Scale.onnxtxt"
     path.write_text(SCALE.replace("scaled = Mul (x, factor)", "scaled = Transpose <perm = 3> (x)"))
