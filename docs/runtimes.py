@@ -249,7 +249,7 @@ def _page(runtime: Runtime, cases: Sequence[Case]) -> Iterator[str]:
     if others:
         yield f"Other versions with facts, as `{runtime.name}@VERSION`: {', '.join(others)}.\n"
     yield "```sh"
-    yield f"reducelower inspect model.onnx --for {runtime.name}    # what is in the way"
+    yield f"reducelower check model.onnx --for {runtime.name}    # what is in the way"
     yield f"reducelower convert model.onnx -o fitted.onnx --for {runtime.name}"
     yield "```\n"
     if not shown_for:

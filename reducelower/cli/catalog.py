@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from reducelower.cli.console import problem, result
+from reducelower.cli.console import result
 from reducelower.cli.options import option, takes
 from reducelower.cli.text import columns
 from reducelower.cli.types import OPERATOR, RULES, RUNTIME
 from reducelower.text import did_you_mean
 
 if TYPE_CHECKING:
-    from reducelower.pipeline.trials import Trial
-    from reducelower.rulebook import RuleBook
     from reducelower.runtimes import Fact, Runtime
 
 __all__ = ["rules", "targets"]
-
-_MOST_SHOWN = 3
-"""The maximum number of wrong results shown for each rule and element type."""
 
 
 @click.command(
@@ -30,84 +24,34 @@ _MOST_SHOWN = 3
     params=takes(
         click.Argument(["operator"], type=OPERATOR, required=False),
         option("--rules book_name", "The rule book.", type=RULES, default="spec"),
-        option(
-            "--test folder",
-            "Check the rules of a folder of your own, and verify those of reductions; ends with 1 where one is wrong.",
-            type=RULES,
-            metavar="DIR",
-        ),
     ),
 )
-def rules(operator: str | None, book_name: str, folder: str | None) -> int:
+def rules(operator: str | None, book_name: str) -> int:
     """List the rules of a rule book, or show those for one operator, and those for its version boundaries.
 
-    What is shown can be copied and changed.
+    What is shown can be copied and changed. A folder of your own is checked.
 
     \b
     Examples:
       reducelower rules --rules stable
       reducelower rules ReduceLogSumExp
-      reducelower rules --test my_rules/
-
-    \b
-    Where a rule is tried, each line says on how many forms of the call and sets of values, and whether all results were
-    exact, or right as far as rounding goes.
+      reducelower rules --rules my_rules/
     """
     from reducelower.rulebook import load_book
     from reducelower.rulebook.boundaries import shipped
     from reducelower.rulebook.reading import texts
 
-    book = load_book(folder or book_name)
-    if folder:
-        return _try(book, operator)
+    book = load_book(book_name)
     at_boundaries = shipped().rules(operator) if operator else ()
     shown_rules = [rule for name in book.operators if operator in (None, name) for rule in book.rules(name)]
     if operator and not shown_rules and (book_name != "spec" or not at_boundaries):
-        raise _without_rule(book, operator)
+        hint = did_you_mean(operator, book.operators)
+        raise click.UsageError(f"the rule book {book.name!r} has no rule for {operator}{hint}")
     if operator is None:
         result(*columns((rule.name, rule.element_types, rule.identity) for rule in shown_rules))
     else:
         result(*(f"{text}\n" for text in texts([*shown_rules, *at_boundaries])))
     return 0
-
-
-def _without_rule(book: RuleBook, operator: str) -> click.UsageError:
-    hint = did_you_mean(operator, book.operators)
-    return click.UsageError(f"the rule book {book.name!r} has no rule for {operator}{hint}")
-
-
-def _try(book: RuleBook, operator: str | None) -> int:
-    """Try rules and print the result of each; return 1 if one was wrong."""
-    trials = list(_trials(book, operator))
-    result(*columns((each.rule, each.tried, each.outcome) for each in trials))
-    for each in trials:
-        for sentence in each.wrong[:_MOST_SHOWN]:
-            problem(f"{each.rule}, {each.tried}: {sentence}")
-    return int(any(each.wrong for each in trials))
-
-
-def _trials(book: RuleBook, operator: str | None) -> Iterator[Trial]:
-    from reducelower.model.schemas import REDUCTIONS
-    from reducelower.pipeline.trials import Trial, try_expansion
-
-    book.check()
-    own = book.boundaries
-    of_domains = {} if own is None else own.of_domains
-    at_boundaries = (
-        []
-        if own is None
-        else [*own.operators, *(f"{domain}.{name}" for domain in of_domains for name in of_domains[domain].operators)]
-    )
-    if operator is not None and operator not in (*book.operators, *at_boundaries):
-        raise _without_rule(book, operator)
-    valid = "valid; each conversion verifies what they make of a node"
-    for op_type in (each for each in at_boundaries if operator in (None, each)):
-        yield Trial(f"{book.name}/{op_type}", "versions", valid)
-    for op_type in (each for each in book.own if operator in (None, each)):
-        if op_type in REDUCTIONS:
-            yield from try_expansion(book, op_type)
-        else:
-            yield from (Trial(rule.name, rule.element_types, valid) for rule in book.rules(op_type))
 
 
 @click.command("targets", params=takes(click.Argument(["runtime"], type=RUNTIME, required=False)))

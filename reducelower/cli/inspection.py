@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from reducelower.cli.options import option, takes
 from reducelower.cli.text import columns, paragraph
 from reducelower.cli.types import RUNTIME
 from reducelower.errors import DONE, REFUSED, describe
-from reducelower.text import counted
 
 if TYPE_CHECKING:
     from reducelower.pipeline.inspection import Inspected
@@ -31,7 +29,7 @@ _KINDS = {
     "overflows": "wrong for large values",
     "elsewhere": "on the CPU",
 }
-"""The words for each outcome, the worst first."""
+"""The words for each outcome."""
 
 
 @click.command(
@@ -40,7 +38,7 @@ _KINDS = {
         "models",
         option(
             "--for runtimes",
-            "Give the reasons for this runtime, such as opencv@4.12, in place of a line for each; repeatable.",
+            "Runtime to look at, such as opencv@4.12, in place of the newest of each; repeatable.",
             type=RUNTIME,
             multiple=True,
         ),
@@ -56,7 +54,7 @@ def inspect(models: tuple[str, ...], runtimes: tuple[Runtime, ...], as_json: boo
     \b
     Examples:
       reducelower inspect model.onnx
-      reducelower inspect model.onnx --for opencv@4.12
+      reducelower inspect model.onnx --for opencv@4.12 --for openvino
     """
     import json
 
@@ -76,12 +74,12 @@ def inspect(models: tuple[str, ...], runtimes: tuple[Runtime, ...], as_json: boo
         if as_json:
             console.result(json.dumps(asdict(inspected), allow_nan=False))  # `$defs/inspected` of the schema
         else:
-            console.result(full_text(inspected, reasons=bool(runtimes)))
+            console.result(full_text(inspected))
         status = max(status, REFUSED if inspected.problem else DONE)
     return status
 
 
-def full_text(inspected: Inspected, *, reasons: bool = False) -> str:
+def full_text(inspected: Inspected) -> str:
     """Everything about a model."""
     rows = {
         "opset": [f"{domain} {version}" for domain, version in inspected.opsets.items()],
@@ -97,10 +95,10 @@ def full_text(inspected: Inspected, *, reasons: bool = False) -> str:
     lines = [shown(inspected.path)]
     for name, texts in rows.items():
         lines += paragraph(name, ", ".join(texts) or "none")
-    return "\n".join([*lines, *_where(inspected, reasons=reasons)])
+    return "\n".join([*lines, *_where(inspected)])
 
 
-def _where(inspected: Inspected, *, reasons: bool) -> list[str]:
+def _where(inspected: Inspected) -> list[str]:
     from reducelower.runtimes import Ranges
 
     if inspected.problem:
@@ -108,39 +106,20 @@ def _where(inspected: Inspected, *, reasons: bool) -> list[str]:
     lines = paragraph("reaches", f"opsets {Ranges.of(inspected.reaches)}" if inspected.reaches else "no other opset")
     for opset, reason in (inspected.blocked or {}).items():
         lines += paragraph("", f"not {opset}: {reason}")
-    if reasons:
-        return [*lines, *(line for each in inspected.runtimes for line in _reasons(each))]
     if not inspected.runtimes:
         return lines
     lines.append("  runs on")
     lines += [f"    {line}" for line in columns(_row(each) for each in inspected.runtimes)]
     flawed = next((each for each in inspected.runtimes if each.faults), inspected.runtimes[0])
-    return [*lines, f"  {'details':<11} reducelower inspect {shown(inspected.path)} --for {flawed.name}"]
+    runtime = f"{flawed.name}@{flawed.version}".removesuffix("@")
+    return [*lines, f"  {'details':<11} reducelower check {shown(inspected.path)} --for {runtime}"]
 
 
 def _row(each: OnRuntime) -> tuple[str, ...]:
-    detail = ", ".join(words for kind, words in _KINDS.items() if any(fault.kind == kind for fault in each.faults))
+    detail = ", ".join(map(_KINDS.__getitem__, each.faults))
     between = " but " if each.word in ("runs", "nothing known against it") else ": "
-    return each.name, each.version, f"{each.word}{between if detail else ''}{detail}{_documented(each)}"
-
-
-def _documented(each: OnRuntime) -> str:
-    return " (documented)" if each.is_documented else ""
-
-
-def _reasons(each: OnRuntime) -> Iterable[str]:
-    """Every known problem of a model on a runtime."""
-    head = f"{each.name} {each.version}".strip()
-    yield from paragraph("runs on", f"{head}: {each.word}{_documented(each)}")
-    if each.note:
-        yield from paragraph("", each.note)
-    for fault in sorted(each.faults, key=lambda fault: list(_KINDS).index(fault.kind)):
-        nodes = f" ({counted(fault.nodes, 'node')})" if fault.nodes else ""
-        yield from paragraph(
-            "", ": ".join(filter(None, (_KINDS[fault.kind], fault.about, fault.says.rstrip(".") + nodes)))
-        )
-    for reason in each.left:
-        yield from paragraph("", f"after --for: {reason}")
+    documented = " (documented)" if each.is_documented else ""
+    return each.name, each.version, f"{each.word}{between if detail else ''}{detail}{documented}"
 
 
 def _bytes(size: int) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+from onnx import ModelProto
 
 from reducelower.api import planned
 from reducelower.legalization.functions import called_function, functions_of
@@ -17,56 +18,32 @@ from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.runtimes import Is, Runtime, load_runtime, shipped_names
 
-__all__ = ["Fault", "OnRuntime", "Word", "where"]
+__all__ = ["OnRuntime", "Word", "where"]
 
 Word = Literal[
     "runs", "nothing known against it", "runs after --for", "nothing known against it after --for", "does not run"
 ]
 """How a model fares on a runtime. If it "runs", every operator was measured."""
 
-_WHAT_WAS_DONE = re.compile(r" (?:was|were) ")
-"""Follows the feature in a sentence about a change of the whole model."""
-
 _TOLERABLE = frozenset({"overflows", "elsewhere", "misshapen"})
 """Outcomes with which a model still runs."""
 
 
 @dataclass(frozen=True)
-class Fault:
-    """A known problem of a model on a runtime.
-
-    Attributes:
-        kind: how it fails; see `reducelower.runtimes.Is`.
-        says: a sentence.
-        about: the operators that have it, or a feature of the whole model such as ``opset 20``; empty if `says` has it.
-        nodes: the number of nodes that have it; 0 for the whole model.
-    """
-
-    kind: Is
-    says: str
-    about: str = ""
-    nodes: int = 0
-
-
-@dataclass(frozen=True)
 class OnRuntime:
-    """How a model fares on a runtime.
+    """How a model fares on a runtime; `check` with the runtime says why.
 
     Attributes:
         version: the version of the runtime; empty if the facts are not about a particular one.
         word: whether it runs.
-        faults: the known problems of the unchanged model.
-        left: why it does not run after ``--for``, in sentences.
-        note: a sentence if the facts are from other versions.
+        faults: how parts of the unchanged model fail, the worst first; see `reducelower.runtimes.Is`.
         is_documented: whether all that is known of the runtime comes from documents and nothing was measured.
     """
 
     name: str
     version: str
     word: Word
-    faults: tuple[Fault, ...] = ()
-    left: tuple[str, ...] = ()
-    note: str = ""
+    faults: tuple[Is, ...] = ()
     is_documented: bool = False
 
 
@@ -90,52 +67,37 @@ def where(document: Document, runtimes: Iterable[Runtime] | None = None) -> tupl
 
 def _on(document: Document, runtime: Runtime, *, is_covered: bool) -> OnRuntime:
     plan = planned(document, Settings(Target(runtime=runtime)))
-    opset = opset_of(document.message)
-    unchanged_plan = plan.as_it_is or (plan if plan.target.opset == opset else None)
-    faults = [
-        *_unread(document, runtime),
-        *(Fault("refused", change, about=_WHAT_WAS_DONE.split(change)[0]) for change in plan.fitted),
-        *([] if unchanged_plan is None else _faults(unchanged_plan, runtime)),
-    ]
-    left = tuple(dict.fromkeys(map(str, plan.refusals)))
+    unchanged_plan = plan.as_it_is or (plan if plan.target.opset == opset_of(document.message) else None)
+    found = set() if unchanged_plan is None else set(_faults(unchanged_plan, runtime))
+    if plan.fitted or not _reads(runtime, document.message):
+        found.add("refused")
     is_measured = is_covered and runtime.measures_operators
     word: Word = "runs after --for" if is_measured else "nothing known against it after --for"
-    if all(fault.kind in _TOLERABLE for fault in faults):
-        word, left = "runs" if is_measured and not document.message.functions else "nothing known against it", ()
-    elif left:
+    if found <= _TOLERABLE:
+        word = "runs" if is_measured and not document.message.functions else "nothing known against it"
+    elif plan.refusals:
         word = "does not run"
     is_documented = bool(runtime.facts) and not any(fact.evidence.measured for fact in runtime.facts)
-    return OnRuntime(runtime.name, runtime.version, word, tuple(faults), left, runtime.note, is_documented)
+    faults = tuple(kind for kind in get_args(Is) if kind in found)
+    return OnRuntime(runtime.name, runtime.version, word, faults, is_documented)
 
 
-def _unread(document: Document, runtime: Runtime) -> Iterator[Fault]:
-    """The versions in a model that a runtime does not read."""
-    model = document.message
-    opset = opset_of(model)
-    if opset not in runtime.reads:
-        yield Fault("refused", f"It reads opsets {runtime.reads}.", about=f"opset {opset}")
-    if runtime.ir_version is not None and model.ir_version > runtime.ir_version:
-        says = f"It reads IR versions up to {runtime.ir_version}."
-        yield Fault("refused", says, about=f"IR version {model.ir_version}")
-    ml = max((entry.version for _, entry in imports_of(model, ML)), default=0)
-    if runtime.ml is not None and ml > runtime.ml:
-        yield Fault("refused", f"It reads {ML} up to {runtime.ml}.", about=f"{ML} {ml}")
+def _reads(runtime: Runtime, model: ModelProto) -> bool:
+    """Whether a runtime reads the versions in a model."""
+    newest_ml = max((entry.version for _, entry in imports_of(model, ML)), default=0)
+    limits = [(model.ir_version, runtime.ir_version), (newest_ml, runtime.ml)]
+    return opset_of(model) in runtime.reads and all(most is None or version <= most for version, most in limits)
 
 
-def _faults(plan: Plan, runtime: Runtime) -> Iterator[Fault]:
-    """The problems in a plan: rewritten and refused nodes, grouped by sentence, and what no form avoids."""
+def _faults(plan: Plan, runtime: Runtime) -> Iterator[Is]:
+    """How nodes fail by a plan: those that are rewritten or refused, and what no form avoids."""
     kinds: dict[str, Is] = {fact.sentence: fact.outcome for fact in runtime.facts}
 
-    def known(text: str) -> str:
-        """The sentence of the fact that a text is about."""
-        return next((sentence for sentence in kinds if sentence in text), "")
+    def known(text: str) -> list[Is]:
+        return [kind for sentence, kind in kinds.items() if sentence in text][:1]
 
-    operators: dict[str, list[str]] = {}
-    for site in plan.sites:
-        if site.because:
-            operators.setdefault(site.because, []).append(site.op_type)
+    yield from (kinds.get(says, "refused") for says in plan.reasons)
     for refusal in plan.refusals:
-        operators.setdefault(known(refusal.reason) or refusal.reason, []).append(refusal.operator)
-    for says, names in operators.items():
-        yield Fault(kinds.get(says, "refused"), says, ", ".join(sorted(filter(None, set(names)))), len(names))
-    yield from (Fault(kinds[known(text)], text) for text in plan.unmended if known(text))
+        yield from known(refusal.reason) or ["refused"]
+    for text in plan.unmended:
+        yield from known(text)

@@ -16,10 +16,10 @@ from reducelower.text import did_you_mean
 
 __all__ = ["ANY_OPERATOR", "LATER", "Evidence", "Fact", "Is", "ModelFeature", "When"]
 
-Is = Literal["wrong", "overflows", "misshapen", "refused", "absent", "elsewhere"]
-"""How a node fails: wrong results without an error; wrong results for some values only, mostly very large or small; a
-model output with the right values in another shape; the runtime rejects the node; the runtime lacks the operator; right
-results, but computed on other hardware than intended."""
+Is = Literal["wrong", "refused", "absent", "misshapen", "overflows", "elsewhere"]
+"""How a node fails, the worst first: its results are wrong without an error; the runtime rejects it; the runtime lacks
+the operator; a model output has the right values in another shape; results are wrong for some values only, mostly very
+large or small; results are right, but computed on other hardware than intended."""
 
 ANY_OPERATOR = "*"
 """Stands for every operator in a fact's list, and at the end of a name for any suffix."""

@@ -13,12 +13,10 @@ import onnx
 import pytest
 
 from reducelower.cli.inspection import full_text
-from reducelower.pipeline.inspection import Inspected, inspect_file
-from reducelower.runtimes import load_runtime
+from reducelower.pipeline.inspection import Inspected
 
 Cli = Callable[..., Any]
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "models"
 NOTHING = Inspected("m.onnx", {"ai.onnx": 17}, 8, "", 1, {}, {}, {}, (), ())
 
 TEXT = """<ir_version: 10, opset_import: ["": 21]> g (float[2, 3] x) => (float[2, 1] y)
@@ -64,13 +62,6 @@ def test_an_output_of_no_shape_that_nothing_computes_is_still_found(cli: Cli, fo
 )
 def test_inspect_says_sizes_as_people_read_them(size: int, said: str) -> None:
     assert f"weights.bin ({said})" in full_text(replace(NOTHING, external={"weights.bin": size}))
-
-
-def test_inspect_says_what_a_runtime_refuses_and_where() -> None:
-    (tvm,) = inspect_file(str(EXAMPLES / "branches_21.onnx"), runtimes=[load_runtime("tvm")]).runtimes
-    (fault,) = tvm.faults
-    says = "Reductions inside the branches of an If do not compile."
-    assert (fault.kind, fault.says, fault.about, fault.nodes) == ("refused", says, "If", 1)
 
 
 def test_inspect_counts_operators_in_subgraphs_and_names_external_data(cli: Cli, folder: Path) -> None:

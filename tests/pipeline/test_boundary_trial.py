@@ -72,9 +72,9 @@ def test_rows_of_a_user_are_refused(tmp_path: Path) -> None:
         load_book(tmp_path).check()
 
 
-def test_trying_a_folder_says_what_is_wrong_with_it_as_converting_does(tmp_path: Path) -> None:
+def test_listing_a_folder_says_what_is_wrong_with_it_as_converting_does(tmp_path: Path) -> None:
     rules = written(tmp_path, {"files": {"Shape.onnxtxt": "$shape"}, "change": ["below 15", "below 16"]}, {})
-    assert run(["rules", "--test", str(rules)]) == 2
+    assert run(["rules", "--rules", str(rules)]) == 2
 
 
 def test_a_body_that_is_not_valid_at_its_node_is_to_blame(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_word_and_what_is_in_the_way(on: On, body: str, runtime: str, word: st
     if "TopK" in body:
         source.graph.initializer.append(onnx.helper.make_tensor("k", 7, [1], [2]))
     found = on(source, runtime)
-    assert (found.word, [fault.kind for fault in found.faults]) == (word, kinds)
+    assert (found.word, list(found.faults)) == (word, kinds)
 
 
 @pytest.mark.parametrize(
@@ -66,13 +66,20 @@ def test_what_nobody_measured_is_said_to_be_documented(on: On, body: str, runtim
     assert on(model(body), runtime).is_documented == is_documented
 
 
-def test_an_opset_that_is_not_read_is_a_feature_of_the_model(on: On) -> None:
-    found = on(model("{ y = Relu (x) }", 20, head="ir_version: 10"), "onnxruntime@1.16")
-    assert found.word == "runs after --for"
-    assert [(fault.about, fault.says) for fault in found.faults] == [
-        ("opset 20", "It reads opsets 7-19."),
-        ("IR version 10", "It reads IR versions up to 9."),
-    ]
+@pytest.mark.parametrize(
+    ("opset", "head", "ml", "word"),
+    [
+        (19, "ir_version: 9", 3, "runs"),
+        (20, "ir_version: 9", 3, "runs after --for"),
+        (19, "ir_version: 10", 3, "runs after --for"),
+        (19, "ir_version: 9", 5, "runs after --for"),
+    ],
+)
+def test_a_version_that_is_not_read_is_refused(on: On, opset: int, head: str, ml: int, word: str) -> None:
+    source = model(PLAIN, opset, head=head)
+    source.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", ml))
+    found = on(source, "onnxruntime@1.16")
+    assert (found.word, found.faults) == (word, () if word == "runs" else ("refused",))
 
 
 def test_a_local_function_is_a_feature_of_the_model(on: On) -> None:
@@ -81,8 +88,7 @@ def test_a_local_function_is_a_feature_of_the_model(on: On) -> None:
         '<domain: "own", opset_import: ["": 18]> Twice (x) => (y) { y = Add (x, x) }'
     )
     found = on(onnx.parser.parse_model(text), "openvino")
-    assert found.word == "runs after --for"
-    assert [(fault.kind, fault.about) for fault in found.faults] == [("refused", "1 local function")]
+    assert (found.word, found.faults) == ("runs after --for", ("refused",))
 
 
 @pytest.mark.parametrize(
@@ -103,28 +109,21 @@ def test_of_an_operator_that_nobody_measured_fitting_the_others_claims_nothing(o
     assert on(source, "mnn").word == "nothing known against it after --for"
 
 
-def test_nodes_that_a_fact_is_about_are_counted(on: On) -> None:
-    (fault,) = on(model("{ a = Shrink (x) b = Relu (a) y = Shrink (b) }"), "mnn").faults
-    assert (fault.about, fault.nodes) == ("Shrink", 2)
+def test_the_worst_is_told_first(on: On) -> None:
+    inputs = "float[2,3] x, int64[2,1] i"
+    found = on(model("{ a = GatherElements <axis = 1> (x, i) y = Shrink (a) }", inputs=inputs), "mnn")
+    assert (found.word, found.faults) == ("runs after --for", ("wrong", "overflows"))
 
 
-def test_what_is_said_of_the_tensors_of_a_model_counts_them(on: On) -> None:
+def test_tensors_that_are_stored_as_a_runtime_does_not_read_them_are_a_feature(on: On) -> None:
     source = model("{ a = Where (c, x, x) y = Where (c, a, x) }")
     source.graph.initializer.append(onnx.helper.make_tensor("c", 9, [1], [True]))
-    assert [fault.about for fault in on(source, "mnn").faults] == ["1 tensor"]
-
-
-def test_an_import_that_is_too_new_is_named_though_nothing_uses_it(on: On) -> None:
-    source = model(PLAIN, 17)
-    source.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 5))
-    found = on(source, "onnxruntime@1.16")
-    assert found.word == "runs after --for"
-    assert [fault.about for fault in found.faults] == ["ai.onnx.ml 5"]
+    assert on(source, "mnn").faults == ("refused",)
 
 
 def test_an_operator_of_another_domain_that_a_runtime_lacks_is_named(on: On) -> None:
     source = model("{ y = com.microsoft.FastGelu (x) }", 17, head="ir_version: 8")
     source.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
     found = on(source, "mnn")
-    assert (found.word, [fault.kind for fault in found.faults]) == ("does not run", ["refused"])
+    assert (found.word, found.faults) == ("does not run", ("refused",))
     assert on(source, "openvino").word == "nothing known against it"

@@ -13,6 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from onnx import parser
 
 from reducelower import Target, legalize
 from reducelower.verification import verify
@@ -57,3 +58,15 @@ def test_a_part_has_the_sizes_that_its_replacement_took_from_declared_shapes() -
     made = legalize(source.model, Target(13))
     for plan in (None, made.plan):
         assert is_verdict(verify(source.model, made.model, plan=plan), "equivalent")
+
+
+def test_halves_without_elements_end_no_process() -> None:
+    """onnxruntime's InstanceNormalization of halves ended it, with no element along an axis."""
+    source = parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 22]> g (float16[N, C, L] x, float16[C] s, float16[C] b)'
+        " => (float16[N, C, L] y) { y = InstanceNormalization (x, s, b) }"
+    )
+    made = legalize(source, Target(without={"InstanceNormalization"}), rules="stable")
+    found = verify(source, made.model, plan=made.plan)
+    assert found.sites
+    assert found.equivalent, str(found)

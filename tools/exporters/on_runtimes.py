@@ -56,7 +56,7 @@ def agrees(found: OnRuntime, before: str, after: str) -> bool:
         return before != "right" and after != "right"
     if found.word == "runs after --for":
         return before != "right" and after == "right"
-    return before == "right" or (after == "right" and any(fault.kind == "overflows" for fault in found.faults))
+    return before == "right" or (after == "right" and "overflows" in found.faults)
 
 
 def main() -> int:
