@@ -155,7 +155,11 @@ def _by_double(question: Question) -> Iterator[_Explained]:
     if truth is None:
         return
     off, words = question.off(truth), "lose digits or range in the source, too"
-    is_near = question.is_near(truth, np.maximum(_AS_FAR * off, question.relative * np.abs(finite(truth))), 1.0)
+    slack = question.relative * np.abs(finite(truth))
+    is_near = question.is_near(truth, np.maximum(_AS_FAR * off, slack), 1.0)
+    if is_excused and question.is_extreme:  # an infinity inside of the result need not show
+        other = question.given("in double", of_result=True)
+        is_near |= False if other is None else is_between(other, truth - slack, truth + slack, question.end)
     yield _Explained(is_near | (~np.isfinite(question.source) & np.isfinite(truth)), "overflow", words)
     if question.are_last_places:  # the source may have some elements right by chance, beside others
         yield _Explained(question.is_near(truth, _MORE_PLACES * off.max(initial=0)), "overflow", words)

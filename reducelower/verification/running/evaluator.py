@@ -13,6 +13,7 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import (
+    op_batch_normalization,
     op_clip,
     op_loop,
     op_pow,
@@ -39,6 +40,22 @@ class Pow(op_pow.Pow):
             if a.dtype.kind not in "iu":
                 result = np.where((a == -np.inf) & (b == 0.5), np.inf, result)
         return (result.astype(a.dtype),)
+
+
+class BatchNormalization(op_batch_normalization.BatchNormalization_14):
+    """Below 14, it replaces the statistics given by those of the batch; from 14 on, it adds to them in their own type."""
+
+    def _run(  # type: ignore[override]
+        self, *inputs: Array, epsilon: float, momentum: float, training_mode: int | None = None, **_: Any
+    ) -> tuple[Array, ...]:
+        if training_mode is None and len(self.output) > 1:
+            raise NotImplementedError("onnx.reference yields no statistics below opset 14")
+        kinds = [value.dtype for value in inputs]
+        widest = np.result_type(*kinds)
+        wide: Any = [value.astype(widest) for value in inputs]
+        numbers = epsilon, momentum, training_mode or 0
+        results: tuple[Array, ...] = super()._run(*wide, *numbers)  # type: ignore[no-untyped-call, call-arg]
+        return tuple(value.astype(kind) for value, kind in zip(results, (kinds[0], *kinds[3:]), strict=False))
 
 
 class Clip(op_clip.Clip_11):
@@ -127,6 +144,7 @@ class Evaluator(ReferenceEvaluator):
 
 
 _CORRECTED: list[type[OpRun]] = [
+    BatchNormalization,
     Clip,
     Loop,
     Pow,

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from reducelower.model.graph import all_nodes
 from reducelower.model.value_info import stated_type
 from reducelower.text import counted
 from reducelower.verification.feeding.bases import Bases
 from reducelower.verification.feeding.filling import Filling
-from reducelower.verification.feeding.limits import INTEGERS, Limits, takes_any
+from reducelower.verification.feeding.limits import INTEGERS, Limits
 from reducelower.verification.feeding.roles import roles_of
 from reducelower.verification.feeding.shapes import unfit
 from reducelower.verification.feeding.sizes import Base, ladder, of_held
@@ -47,6 +46,7 @@ class Accepted:
         given, seed: the inputs that the caller gives, and the seed for the others.
         clock: the time left.
         notes: sentences for a reader, to be added to.
+        takes_empty: whether no kernel of either model may object to inputs without elements.
         cases, results: the sets of inputs, and the outputs for each.
         inside: what the session gives after the outputs, on the first set of inputs.
         _told: for each set, whether there is something to compare in each output.
@@ -58,6 +58,7 @@ class Accepted:
     seed: int
     clock: Clock
     notes: list[str]
+    takes_empty: bool
     cases: list[dict[str, Any]] = field(default_factory=list)
     results: list[list[Any]] = field(default_factory=list)
     inside: list[Any] = field(default_factory=list)
@@ -191,7 +192,7 @@ class Accepted:
 
     def _without_elements(self, bases: Bases, base: Base, free: Sequence[str]) -> None:
         """Add a set in which some inputs have no elements, unless a kernel may object to them."""
-        if free and conditions().feeds_empty and takes_any(all_nodes(self.model)):
+        if free and conditions().feeds_empty and self.takes_empty:
             for zero in (free, *([name] for name in free[:_MOST_WITHOUT])):
                 if bases.at(base, {**base.sizes, **dict.fromkeys(zero, 0)}, self._takes):
                     return

@@ -77,11 +77,13 @@ class SourceRuns:
     Attributes:
         given: the inputs that the caller gives, by name; the others are made.
         seed: for these.
+        takes_empty: whether no kernel of either model may object to inputs without elements.
     """
 
     source: Source
     given: Mapping[str, Any]
     seed: int = 0
+    takes_empty: bool = False
     _runs: dict[Sequence[str], tuple[Run | CannotRunError, list[str]]] = field(default_factory=dict)
 
     def seen(self, names: Sequence[str], clock: Clock, watched: Collection[str]) -> dict[str, Any]:
@@ -131,7 +133,7 @@ class SourceRuns:
                 replace(source, proto=with_outputs(source.proto, watched, after_outputs=True)) if watched else source
             )
             session = runtime_named(name).load(shown)
-            accepted = Accepted(session, source.proto, self.given, self.seed, clock, notes)
+            accepted = Accepted(session, source.proto, self.given, self.seed, clock, notes, self.takes_empty)
             accepted.find(specs)
             inside = dict(zip(watched, accepted.inside, strict=True))
             return Run(source, name, session, accepted.cases, accepted.results, inside)

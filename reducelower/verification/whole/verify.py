@@ -25,6 +25,7 @@ from reducelower.plan import Plan
 from reducelower.verification.checking.cache import Cache
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.sites import verify_regions
+from reducelower.verification.feeding.limits import takes_any
 from reducelower.verification.inputs.declared import at_sizes, fixed_sizes, input_specs, listed
 from reducelower.verification.inputs.testdata import TestDataSet, check_given
 from reducelower.verification.result import Verification
@@ -158,7 +159,8 @@ def verify(
     clock, folder = Clock(budget), None if keep_failing is None else Path(keep_failing)
     with under(provider=chosen, memory=memory, feeds_empty=not is_nonempty):
         fed = ({name: data.inputs[name] for name in data.inputs if name not in released} for data in data_sets)
-        runs = [SourceRuns(source, each, seed) for each in fed]
+        takes_empty = all(takes_any(all_nodes(model)) for model in (left, right))
+        runs = [SourceRuns(source, each, seed, takes_empty) for each in fed]
         seen = partial(runs[0].seen, runtimes_for(runtimes[0], is_of_one=is_of_one)[0], clock)
         kept = Cache() if cache is None else Cache(Path(cache))
         checker = Checker(seed, tolerances, clock.part(_FOR_REGIONS), seen, cache=kept)
