@@ -52,7 +52,9 @@ _HANDLED = frozenset({"If", "Loop", "Scan", "SequenceMap", "Constant"})
 def _produced(op_type: str, opset: int) -> tuple[frozenset[str], bool]:
     """Types that an operator yields for any input, and whether attributes can choose others."""
     operator = schema(op_type, opset)
-    of_inputs = {parameter.type_str for parameter in operator.inputs} if operator else set()
+    inputs = operator.inputs if operator else ()
+    # QuantizeLinear without a zero point has its type in an attribute.
+    of_inputs = {each.type_str for each in inputs if each.option != defs.OpSchema.FormalParameterOption.Optional}
     fixed: set[str] = set()
     chosen = False
     for output in operator.outputs if operator else ():
