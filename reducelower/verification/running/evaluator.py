@@ -43,7 +43,7 @@ class Pow(op_pow.Pow):
 
 
 class BatchNormalization(op_batch_normalization.BatchNormalization_14):
-    """Below 14, it replaces the statistics given by those of the batch; from 14 on, it adds to them in their own type."""
+    """Below 14 it takes the statistics of the batch, not those given; later it adds to them in their own type."""
 
     def _run(  # type: ignore[override]
         self, *inputs: Array, epsilon: float, momentum: float, training_mode: int | None = None, **_: Any
