@@ -33,7 +33,8 @@ class Rewrite:
 
 def planned(before: ModelProto, after: ModelProto, *, count: int = 1) -> Rewrite:
     """The first node of a model without functions, and so many nodes in its place in another model."""
-    node = inlined(before).graph.node[0]
+    before, after = inlined(before), inlined(after)
+    node = before.graph.node[0]
     site = Site("graph", node.name or f"{node.op_type}#0", node.op_type, "by hand", 0, 0, count)
     old, new = (each.opset_import[0].version for each in (before, after))
     return Rewrite(before, after, Plan(old, Target(opset=new), (site,)))

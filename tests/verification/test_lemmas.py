@@ -46,7 +46,7 @@ def findings(source: ModelProto, made: Legalized, clock: Clock | None = None) ->
     checker = Checker(clock=clock or Clock(None), values=lambda names: {name: values[name] for name in names})
     inferences = Inference(source), Inference(made.model)
     found = align(source, made.model, made.plan, inferences=inferences)
-    assert all(claim.is_same or claim.rewrite is not None for claim in found.claims)
+    assert all(claim.is_same or claim.entry is not None for claim in found.claims)
     return [finding for finding, _ in of_rewrites(found.claims, checker)]
 
 

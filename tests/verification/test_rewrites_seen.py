@@ -24,7 +24,7 @@ def claims(source: ModelProto, result: ModelProto, plan: Plan | None) -> list[Cl
 
 
 def closes(source: ModelProto, result: ModelProto, plan: Plan) -> bool:
-    return all(claim.rewrite is not None for claim in claims(source, result, plan))
+    return all(claim.entry is not None for claim in claims(source, result, plan))
 
 
 def test_what_a_conversion_leaves_out_is_no_counterpart_of_what_it_adds() -> None:
@@ -56,7 +56,7 @@ def test_a_rewrite_of_what_stood_there_before_other_changes_is_none_of_this_node
     before, source = model(text % "", 17), model(text % "b = ReduceL2 <axes = [1]> (x)", 17)
     result = legalize(source, Target(18)).model
     found = claims(source, result, legalize(before, Target(18)).plan)
-    assert {left: claim.rewrite for claim in found for left, _ in claim.pairs}.get("b") is None
+    assert {left: claim.entry for claim in found for left, _ in claim.pairs}.get("b") is None
 
 
 def test_rewrites_inside_of_branches_are_seen() -> None:

@@ -58,9 +58,9 @@ class Checker:
 
     def _samples(self, pairs: Sequence[Pair]) -> list[dict[str, Array]]:
         """The inputs of some regions in that run, as far as they are known, by the names of the first one's."""
-        names = [item.name for item in pairs[0].inputs]
+        names = pairs[0].input_names
         found: list[tuple[Pair, list[Any]]]
-        found = [(pair, [self.seen.get(item.name) for item in pair.inputs]) for pair in some(pairs)]
+        found = [(pair, [self.seen.get(pair.real(name)) for name in pair.input_names]) for pair in some(pairs)]
         return [dict(zip(names, values, strict=True)) for pair, values in found if _is_sample(pair, values)]
 
     def check(self, pairs: Sequence[Pair]) -> SiteVerification:

@@ -22,9 +22,9 @@ from reducelower.verification.checking.checker import Checker, some
 from reducelower.verification.findings import SiteVerification
 from reducelower.verification.regions.align import align
 from reducelower.verification.regions.claims import Alignment, Claim
-from reducelower.verification.regions.cut import cut, cut_rewrite
+from reducelower.verification.regions.cut import cut, lemma
 from reducelower.verification.regions.pairs import Pair
-from reducelower.verification.running.source import CannotRunError, OutOfTimeError, inlined
+from reducelower.verification.running.source import CannotRunError, OutOfTimeError
 
 __all__ = ["Regions", "nodes_of", "of_rewrites", "verify_regions"]
 
@@ -100,12 +100,10 @@ def verify_regions(
     Names of values may mislead. If a region differs that only names tell of, the models are aligned once more without.
 
     Args:
-        before: the source model.
-        after: the converted model.
+        before, after: the source model and the converted model, without local functions.
         plan: what the conversion did, if there was one.
         checker: checks each region until its clock is over; `Regions.unseen` says what was not reached.
     """
-    before, after = inlined(before), inlined(after)
     checker = checker or Checker()
     aligned = partial(align, before, after, plan, inferences=(Inference(before), Inference(after)))
     first = _judge(aligned(), checker)
@@ -162,19 +160,17 @@ def of_rewrites(claims: Sequence[Claim], checker: Checker) -> Iterator[Judged]:
     for claim in claims:
         if claim.is_same:
             same.setdefault((claim.named.op_type, claim.named.rule), []).append(claim)
-        elif claim.rewrite is not None:
-            kinds.setdefault(id(claim.rewrite.entry or claim), []).append(claim)
+        elif claim.entry is not None:
+            kinds.setdefault(id(claim.entry), []).append(claim)
     for (op_type, rule), alike in same.items():
         yield SiteVerification(op_type, rule, (), is_proved=True), alike
-    chosen = [(claim, claim.rewrite) for alike in kinds.values() for claim in some(alike)]
-    in_main = (rewrite for claim, rewrite in chosen if rewrite is not None and claim.level.path == "graph")
-    checker.watch({name for rewrite in in_main for name in rewrite.operands})
+    chosen = [claim for alike in kinds.values() for claim in some(alike) if claim.level.path == "graph"]
+    checker.watch({claim.names[part] for claim in chosen for part in claim.operands})
     groups: dict[object, _Group] = {}
     for alike in kinds.values():
         checker.clock.check()
-        with suppress(CannotRunError):
-            pairs = [cut_rewrite(claim, checker.seen) for claim in some(alike)]
-            groups.setdefault(tuple(dict.fromkeys(pair.key for pair in pairs)), _Group()).add(pairs, alike)
+        pairs = [lemma(claim, checker.seen) for claim in some(alike)]
+        groups.setdefault(tuple(dict.fromkeys(pair.key for pair in pairs)), _Group()).add(pairs, alike)
     for group in groups.values():
         of_types: dict[object, list[Pair]] = {}
         for pair in group.pairs:

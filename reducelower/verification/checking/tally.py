@@ -11,6 +11,7 @@ import numpy as np
 
 from reducelower.numerics.measure import Difference
 from reducelower.plan import CHOSEN
+from reducelower.scope.blanks import fill
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.findings import DISTANCES, STATUSES, SiteStatus, SiteVerification
@@ -79,13 +80,13 @@ def _cut(text: str) -> str:
 def finding_of(pair: Pair, tally: Tally, limits: Limits) -> SiteVerification:
     """The finding for a region, from its results and the limits of its inputs."""
     notes = tally.notes | dict.fromkeys(limits.assumptions if tally.cases else ())
-    examples = (f"{item.name} = {text}" for item, text in zip(pair.inputs, tally.example, strict=False))
+    examples = "; ".join(f"{item.name} = {text}" for item, text in zip(pair.inputs, tally.example, strict=False))
     return SiteVerification(
         op_type=pair.site.op_type,
         rule=pair.site.rule,
         nodes=((pair.site.graph, pair.site.node),),
-        example_inputs=_cut("; ".join(examples)),
-        notes=tuple(notes),
+        example_inputs=_cut(fill(examples, pair.names)),
+        notes=tuple(fill(note, pair.names) for note in notes),
         bound=_rounded_down(tally.bound) if tally.bound else 0.0,
         is_chosen=CHOSEN in pair.site.rule or (not pair.site.rule and pair.is_reduction),
         limit="; ".join(tally.limits),

@@ -156,16 +156,18 @@ class _Run:
 
     def _contradicts_model(self, feeds: Mapping[str, Any], expected: Sequence[Any]) -> bool:
         """Whether inputs of the declared shapes give another shape than the model states, due to sizes among them."""
-        inputs, place = self._sides.pair.inputs, self._sides.pair.before
+        pair = self._sides.pair
         # The inputs of a rewrite have free sizes, of which the model says nothing.
-        declared = (place.type_of(item.name)[1] for item in inputs)
-        is_as_declared = are_stated(declared, (feeds[item.name] for item in inputs))
-        return bool(self._sets.limits.where) and is_as_declared and self._gives_another_shape(expected)
+        if not self._sets.limits.where or not self._gives_another_shape(expected):
+            return False
+        declared = (pair.before.type_of(pair.real(name))[1] for name in pair.input_names)
+        return are_stated(declared, (feeds[name] for name in pair.input_names))
 
     def _gives_another_shape(self, expected: Sequence[Any]) -> bool:
         """Whether the source gave another shape than the model states for its outputs."""
         pair = self._sides.pair
-        return not are_stated((pair.before.graph.stated_type(name).sizes for name in pair.outputs), expected)
+        stated = (pair.before.graph.stated_type(pair.real(name)).sizes for name in pair.outputs)
+        return not are_stated(stated, expected)
 
     # Sets of inputs
 

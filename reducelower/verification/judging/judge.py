@@ -91,18 +91,18 @@ def _by_last_places(question: Question) -> Iterator[_Explained]:
         one, other = (question.given("in double", of_result=side) for side in (False, True))
         if one is not None and other is not None and (one != other)[question.open].any():
             return
-    moved = question.sides.moved(question.case.feeds, question.at, of_result=question.is_swapped)
-    moves = [question.off(widened(value)) for value in moved if np.shape(value) == question.source.shape]
-    if not moves:
-        return
-    reach = np.maximum.reduce(moves)
-    if question.is_float:
-        reach = np.minimum(reach, _JUMP * question.largest)
-    elements = question.distance <= reach * (_MORE_PLACES if question.is_float else 1)
-    left = question.open & ~elements
-    if np.count_nonzero(left) <= _FEW * left.size and not (left & question.is_lost).any():
-        elements |= question.distance <= reach.max(initial=0)
-    yield _Explained(elements, "equal")
+    reach: Array = np.zeros_like(question.distance)
+    for value in question.sides.moved(question.case.feeds, question.at, of_result=question.is_swapped):
+        if np.shape(value) != question.source.shape:
+            continue
+        reach = np.maximum(reach, question.off(widened(value)))
+        if question.is_float:
+            reach = np.minimum(reach, _JUMP * question.largest)
+        elements = question.distance <= reach * (_MORE_PLACES if question.is_float else 1)
+        left = question.open & ~elements
+        if np.count_nonzero(left) <= _FEW * left.size and not (left & question.is_lost).any():
+            elements |= question.distance <= reach.max(initial=0)
+        yield _Explained(elements, "equal")
 
 
 def _by_range(question: Question) -> Iterator[_Explained]:

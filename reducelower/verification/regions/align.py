@@ -84,7 +84,7 @@ class _Aligner:
             self.table.add(node, left.numbers, left.opsets)
         self.found.levels.append(level)
         sites = self._sites_of(level)
-        named = [name for name in right.positions if self._by_name and name in left.positions]
+        named = left.positions.keys() & right.positions.keys() if self._by_name else ()
         guesses = {**dict(zip(named, named, strict=True)), **outputs, **{name: name for name in sites}}
         claims: dict[int | str, Claim] = {}
         computed: dict[str, int] = {}
@@ -125,8 +125,7 @@ class _Aligner:
 
     def _sites_of(self, level: Level) -> dict[str, Site]:
         """The sites of the plan in this graph, by the names of their outputs, which a conversion keeps."""
-        made = {name for node in level.right.holder.node for name in node.output}
-        nodes = level.left.holder.node
+        made, nodes = level.right.positions, level.left.holder.node
         found: dict[str, Site] = {}
         for site in self._sites:
             position = site.raised_from[-1] if site.raised_from else site.index

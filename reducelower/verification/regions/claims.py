@@ -20,22 +20,7 @@ from reducelower.rewrites import Applied, Entry
 from reducelower.verification.regions.numbering import Numbers, Table, captured, inside
 from reducelower.verification.regions.places import Place
 
-__all__ = ["Alignment", "Claim", "Level", "Rewrite", "Rewrites"]
-
-
-@dataclass(frozen=True, eq=False)
-class Rewrite:
-    """What is known about a claim that is a rewrite.
-
-    Attributes:
-        operands: the names of what both sides read, except constants that the rewrite asked for.
-        asked: these constants by name.
-        entry: the record; None for a node that stays.
-    """
-
-    operands: Sequence[str]
-    asked: Mapping[str, Array]
-    entry: Entry | None = None
+__all__ = ["Alignment", "Claim", "Level", "Rewrites"]
 
 
 @dataclass
@@ -66,7 +51,9 @@ class Claim:
         pairs: their names, in the first and in the second model; outputs of one node of the first.
         site: what the plan says about it; None without a plan.
         is_output: whether one of them is an output of its graph.
-        rewrite: the rewrite that both sides are (`Rewrites`); None if they are none.
+        entry: the rewrite that both sides are (`Rewrites`); None if they are none.
+        names: the names in the first model by the blanks of the rewrite.
+        operands: the blanks of what the rewrite reads, except constants that it asked for.
         is_same: whether value numbering proves it, and it is claimed only because the plan names it.
     """
 
@@ -74,7 +61,9 @@ class Claim:
     pairs: list[tuple[str, str]]
     site: Site | None = None
     is_output: bool = False
-    rewrite: Rewrite | None = None
+    entry: Entry | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    operands: Sequence[str] = ()
     is_same: bool = False
 
     @property
@@ -141,7 +130,9 @@ class Rewrites:
         if found is None or found.entry is None:
             made = dict(zip(node.output, table.add(node, inside(left.numbers), right.opsets), strict=True))
             if not may_hold_graphs(node) and all(made[name] == computed[other] for name, other in claim.pairs):
-                claim.rewrite = Rewrite([*dict.fromkeys(filter(None, node.input))], {})  # it stays
+                claim.operands = [*dict.fromkeys(filter(None, node.input))]
+                claim.names = {name: name for name in (*node.input, *node.output)}
+                claim.entry = Entry(node, (node,), (0, 0), {}, {}, ())  # it stays
             return
         entry, names = found.entry, found.names or {}
         known = {part: left.numbers[name] for part, name in names.items() if name in left.numbers}
@@ -158,9 +149,9 @@ class Rewrites:
         made = {name: numbers[part] for part, name in names.items()}
         if all(made.get(name) == computed[other] for name, other in claim.pairs):
             read = (part for part in captured([entry.node, *entry.nodes]) if part not in entry.added)
-            asked = {names[part]: value for part, value in entry.constants.items()}
-            operands = [names.get(part, "") for part in read if part not in entry.constants]
-            claim.rewrite = Rewrite(operands, asked, entry) if all(operands) else None  # one may read another value
+            operands = [part for part in read if part not in entry.constants]
+            if names.keys() >= set(operands):  # one may read another value
+                claim.entry, claim.names, claim.operands = entry, names, operands
 
 
 def _is(place: Place, name: str, value: Array) -> bool:

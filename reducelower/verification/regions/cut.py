@@ -2,8 +2,7 @@
 
 Shared values become the inputs of two small models, with one name on both sides. So do weights, since random values do
 as well. A region that fails for some values may hold for those that it is really given: it is then cut out with its own
-weights and what is computed from them (`fixed`). A rewrite is cut out with its operands as inputs, also those that are
-constants, except the constants that it asked for: whatever it did not ask about is free.
+weights and what is computed from them (`fixed`). A rewrite needs no cutting: its record has both sides.
 """
 
 from __future__ import annotations
@@ -13,24 +12,22 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.numerics.measure import Array
 from reducelower.types.known import Known
 from reducelower.verification.inputs.declared import InputSpec
 from reducelower.verification.regions.claims import Claim
-from reducelower.verification.regions.numbering import read_by, renamed
+from reducelower.verification.regions.numbering import captured, read_by, renamed
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair
 from reducelower.verification.regions.places import Place
 from reducelower.verification.running.source import CannotRunError
 
-__all__ = ["cut", "cut_rewrite"]
+__all__ = ["cut", "lemma"]
 
 _FEW_FLOATS = 8
 _MOST_NODES = 4000
 _MOST_BYTES = 1 << 28  # of weights that only one side has
-_NOTHING: frozenset[int] = frozenset()
-_NO_ENDS: Mapping[str, int | Array] = {}
 
 
 def cut(claim: Claim, *, fixed: bool = False, rings: int = 0) -> Pair:
@@ -58,32 +55,41 @@ def cut(claim: Claim, *, fixed: bool = False, rings: int = 0) -> Pair:
         rings -= not alone
 
 
-def cut_rewrite(claim: Claim, values: Mapping[str, Any]) -> Pair:
-    """Cut out a claim that is a rewrite, with what it did not ask about left free; sizes are free unless they are 1.
+def lemma(claim: Claim, values: Mapping[str, Any]) -> Pair:
+    """The rewrite that a claim is, in blanks, with what it did not ask about left free; sizes are free unless 1.
 
     Types and sizes are those of the operands' values, as far as these are known.
-
-    Raises:
-        CannotRunError: it cannot stand alone.
     """
-    rewrite = claim.rewrite
-    assert rewrite is not None
-    # Negative, so that they are no other value's number.
-    ends: dict[str, int | Array] = {name: -2 - at for at, name in enumerate(rewrite.operands)}
-    ends |= rewrite.asked
-    left, right = (_Side(*each, ends=ends) for each in _targets(claim))
-    for side in (left, right):
-        side.inputs = dict(sorted(side.inputs.items(), key=lambda item: -item[1]))  # in the order of the operands
-    pair = _pair(claim, left, right, values)
-    pair.inputs = [
-        replace(item, dims=None if item.dims is None else tuple(1 if dim == 1 else None for dim in item.dims))
-        for item in pair.inputs
-    ]
-    answers = rewrite.entry.answers if rewrite.entry is not None else ()
-    pair.told = frozenset(_told(answers))
-    # It may rest on which sizes of its operands have the same name, if it was told that.
-    pair.rests_on_names = any(isinstance(answer, Known) for _, _, answer in answers)
-    return pair
+    entry, level = claim.entry, claim.level
+    assert entry is not None
+    held = {**entry.constants, **{part: numpy_helper.to_array(tensor) for part, tensor in entry.added.items()}}
+    sides = [renamed(entry.node, {})], [renamed(node, {}) for node in entry.nodes]
+    before, after = ({part: held[part] for part in captured(nodes) if part in held} for nodes in sides)
+    claimed = {name for name, _ in claim.pairs}
+    return Pair(
+        claim,
+        *sides,
+        [_operand(claim, part, values) for part in claim.operands],
+        (before, after),
+        level.left,
+        level.right,
+        [part for part in entry.node.output if claim.names.get(part) in claimed],
+        names=claim.names,
+        told=frozenset(_told(entry.answers)),
+        # It may rest on which sizes of its operands have the same name, if it was told that.
+        rests_on_names=any(isinstance(answer, Known) for _, _, answer in entry.answers),
+    )
+
+
+def _operand(claim: Claim, part: str, values: Mapping[str, Any]) -> InputSpec:
+    name, level = claim.names[part], claim.level
+    value = values.get(name)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        known = InputSpec(part, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+    else:
+        places = (level.left, level.right) if name in level.right.numbers else (level.left,)
+        known = _known(part, [(place, name) for place in places])
+    return replace(known, dims=None if known.dims is None else tuple(1 if dim == 1 else None for dim in known.dims))
 
 
 def _told(answers: Iterable[tuple[str, str, object]]) -> Iterator[int]:
@@ -99,7 +105,7 @@ def _targets(claim: Claim) -> tuple[tuple[Place, Sequence[str]], tuple[Place, Se
     return (level.left, [left for left, _ in claim.pairs]), (level.right, [right for _, right in claim.pairs])
 
 
-def _pair(claim: Claim, left: _Side, right: _Side, values: Mapping[str, Any] = _NO_ENDS) -> Pair:
+def _pair(claim: Claim, left: _Side, right: _Side) -> Pair:
     names: dict[int, str] = {}
     for side, prefix in ((left, ""), (right, "after/")):
         for name, number in side.inputs.items():
@@ -109,7 +115,7 @@ def _pair(claim: Claim, left: _Side, right: _Side, values: Mapping[str, Any] = _
     if claim.named.raised_from:
         sides.reverse()
     ((nodes, constants), before), ((replacement, others), after) = sides
-    inputs = _inputs(left, right, names, values)
+    inputs = _inputs(left, right, names)
     return Pair(claim, nodes, replacement, inputs, (constants, others), before, after, outputs)
 
 
@@ -126,10 +132,9 @@ class _Side:
         place: Place,
         targets: Sequence[str],
         *,
-        shared: frozenset[int] = _NOTHING,
-        opened: frozenset[int] = _NOTHING,
-        fixed: bool = False,
-        ends: Mapping[str, int | Array] = _NO_ENDS,
+        shared: frozenset[int],
+        opened: frozenset[int],
+        fixed: bool,
     ) -> None:
         """Walk back from the targets.
 
@@ -139,7 +144,6 @@ class _Side:
             shared: the numbers of values that both graphs have, which become inputs.
             opened: those of them that are computed here instead.
             fixed: see `cut`.
-            ends: other values by name: those that become inputs with their numbers, and constants.
 
         Raises:
             CannotRunError: that is too much for a small model.
@@ -155,9 +159,6 @@ class _Side:
             if name in seen:
                 continue
             seen.add(name)
-            if name in ends:
-                self._end(name, ends[name])
-                continue
             at, value = place.positions.get(name), self._value(name)
             if value is not None:
                 self._take(name, value)
@@ -171,12 +172,6 @@ class _Side:
             raise CannotRunError(f"it has more than {_MOST_NODES} nodes")
         if sum(value.nbytes for value in self.constants.values()) > _MOST_BYTES:
             raise CannotRunError("its weights are too large for a small model")
-
-    def _end(self, name: str, end: int | Array) -> None:
-        if isinstance(end, int):
-            self.inputs[name] = end
-        else:
-            self.constants[name] = end
 
     def _is_shared(self, name: str) -> bool:
         number = self.place.numbers.get(name, -1)
@@ -230,20 +225,22 @@ def _most_held(value: Array) -> int:
     return _FEW_FLOATS if value.dtype.kind == "f" else SMALL_CONSTANT
 
 
-def _inputs(left: _Side, right: _Side, names: Mapping[int, str], values: Mapping[str, Any]) -> list[InputSpec]:
-    """What is known about every input, from the model that knows more; names of sizes mean something in one only."""
-    found: dict[int, InputSpec] = {}
+def _inputs(left: _Side, right: _Side, names: Mapping[int, str]) -> list[InputSpec]:
+    """What is known about every input; names of sizes mean something in one model only."""
+    places: dict[int, list[tuple[Place, str]]] = {}
     for side in (left, right):
         for name, number in side.inputs.items():
-            known, value = found.get(number), values.get(name)
-            if known is None and isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-                found[number] = InputSpec(names[number], helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
-                continue
-            if known is not None and known.element_type and known.dims is not None and None not in known.dims:
-                continue  # asking the second model may infer all of its types
-            other = InputSpec(names[number], *side.place.type_of(name))
-            found[number] = other if known is None else max(known, other, key=_tells)
-    return list(found.values())
+            places.setdefault(number, []).append((side.place, name))
+    return [_known(names[number], each) for number, each in places.items()]
+
+
+def _known(name: str, places: Iterable[tuple[Place, str]]) -> InputSpec:
+    """What is known about an input in the place that knows most; asking the second may infer all of its types."""
+    found = InputSpec(name, 0, None)
+    for place, own in places:
+        if not found.element_type or found.dims is None or None in found.dims:
+            found = max(found, InputSpec(name, *place.type_of(own)), key=_tells)
+    return found
 
 
 def _tells(item: InputSpec) -> tuple[bool, bool, int]:

@@ -19,7 +19,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from onnx.defs import OpSchema
 
 from reducelower.model.constants import dense_tensor, tensor_of
-from reducelower.model.graph import may_hold_graphs, read_from_outside, rename, subgraphs, walk
+from reducelower.model.graph import HOLDING_GRAPHS, may_hold_graphs, read_from_outside, rename, subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.verification.operators import column, of_kind
 from reducelower.verification.running.weights import held_name
@@ -52,66 +52,61 @@ class Table:
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
-        self._described: list[Hashable] = []
+        self._constants: dict[int, Hashable] = {}
 
     def of(self, description: Hashable) -> int:
         """The number of a description, a new one the first time."""
-        number = self._numbers.get(description)
-        if number is None:
-            number = self._numbers[description] = len(self._described)
-            self._described.append(description)
-        return number
-
-    def said(self, node: NodeProto, numbers: Numbers, opsets: Opsets) -> Hashable:
-        """Equal for nodes that compute the same from the same values, if the graphs inside them are the same."""
-        op_type, domain = node.op_type, node.domain
-        domain = "" if domain in DEFAULT_DOMAINS else domain
-        inputs = [numbers.get(name, -1) if name else -1 for name in node.input]
-        while inputs and not node.input[len(inputs) - 1]:
-            inputs.pop()
-        if not domain and op_type in COMMUTATIVE:
-            inputs.sort()
-        opset = opsets.get(domain, 1)
-        own = attributes(node, opset) if node.attribute else ()
-        if own and not domain and op_type == "Reshape" and self._holds_no_zero(inputs[1:]):
-            own = tuple(item for item in own if item[0] != "allowzero")
-        version = meaning(op_type, opset, domain, tuple([name for name, _ in own]))
-        return domain, op_type, version, own, tuple(inputs)
+        return self._numbers.setdefault(description, len(self._numbers))
 
     def _holds_no_zero(self, shape: Sequence[int]) -> bool:
         """Whether the shape input of a Reshape is a constant without a zero, so that ``allowzero`` means nothing."""
-        match self._described[shape[0]] if shape and shape[0] >= 0 else None:
+        match self._constants.get(shape[0]) if shape else None:
             case ("constant", TensorProto.INT64, (int(count),), bytes(data)) if len(data) == 8 * count:
                 return bool(np.frombuffer(data, "<i8").all())
         return False
 
     def add(self, node: NodeProto, numbers: Numbers, opsets: Opsets) -> tuple[int, ...]:
         """Number the outputs of a node."""
-        found = self._outputs(node, numbers, opsets)
-        for name, number in zip(node.output, found, strict=True):
+        outputs = node.output[:]
+        found = self._outputs(node, len(outputs), numbers, opsets)
+        for name, number in zip(outputs, found, strict=True):
             if name:
                 numbers[name] = number
         return found
 
-    def _outputs(self, node: NodeProto, numbers: Numbers, opsets: Opsets) -> tuple[int, ...]:
-        if node.op_type in ("Identity", "Constant") and node.domain in DEFAULT_DOMAINS:
-            if node.op_type == "Identity" and node.input[0] in numbers:
+    def _outputs(self, node: NodeProto, count: int, numbers: Numbers, opsets: Opsets) -> tuple[int, ...]:
+        op_type, domain = node.op_type, node.domain
+        domain = "" if domain in DEFAULT_DOMAINS else domain
+        if not domain and op_type in ("Identity", "Constant"):
+            if op_type == "Identity" and node.input[0] in numbers:
                 return (numbers[node.input[0]],)
-            value = tensor_of(node) if node.op_type == "Constant" else None
+            value = tensor_of(node) if op_type == "Constant" else None
             if value is not None and (value.external_data or value.data_location != TensorProto.EXTERNAL):
                 return (self.constant(value),)
-        inner = tuple(
-            (name, len(graph.input), self._graph_outputs(graph, numbers, opsets))
-            for _, name, graph in (subgraphs(node) if may_hold_graphs(node) else ())
-        )
+        names = node.input[:]  # a list takes half the time
+        while names and not names[-1]:
+            names.pop()
+        inputs = [numbers.get(name, -1) for name in names]
+        if not domain and op_type in COMMUTATIVE:
+            inputs.sort()
+        opset, own = opsets.get(domain, 1), attributes(node, opsets.get(domain, 1))
+        if own and not domain and op_type == "Reshape" and self._holds_no_zero(inputs[1:]):
+            own = tuple(item for item in own if item[0] != "allowzero")
+        version = meaning(op_type, opset, domain, tuple([name for name, _ in own]))
+        inner: tuple[Hashable, ...] = ()
+        if domain or op_type in HOLDING_GRAPHS:
+            graphs = subgraphs(node)
+            inner = tuple((name, len(it.input), self._graph_outputs(it, numbers, opsets)) for _, name, it in graphs)
         # For some operators the number of outputs decides what they compute (Split without sizes).
-        count = len(node.output)
-        computed = self.of(("node", count, self.said(node, numbers, opsets), inner))
+        computed = self.of(("node", count, domain, op_type, version, own, inner, *inputs))
         return (computed,) if count == 1 else tuple(self.of((computed, at)) for at in range(count))
 
     def constant(self, tensor: TensorProto) -> int:
         """The number of the value of a tensor."""
-        return self.of(content(tensor))
+        described = content(tensor)
+        number = self.of(described)
+        self._constants[number] = described
+        return number
 
     def start(self, graph: GraphProto, numbers: Numbers, *, is_main: bool = False, ir_version: int = 0) -> None:
         """Number the inputs of a graph by position, or by name in the main graph, and its initializers by value."""
@@ -210,10 +205,15 @@ def _defaults(op_type: str, opset: int, domain: str) -> Mapping[str, bytes]:
 
 def attributes(node: NodeProto, opset: int) -> tuple[tuple[str, bytes], ...]:
     """The attributes of a node, except graphs and those at their default."""
+    items = node.attribute[:]
+    if not items:
+        return ()
     defaults = _defaults(node.op_type, opset, "" if node.domain in DEFAULT_DOMAINS else node.domain)
-    kept = (item for item in node.attribute if item.type not in (AttributeProto.GRAPH, AttributeProto.GRAPHS))
-    said = ((item.name, _value(item)) for item in kept)
-    return tuple(sorted(item for item in said if defaults.get(item[0]) != item[1]))
+    said = [(item.name, _value(item)) for item in items if item.type not in _OF_GRAPHS]
+    return tuple(sorted([item for item in said if defaults.get(item[0]) != item[1]]))
+
+
+_OF_GRAPHS = AttributeProto.GRAPH, AttributeProto.GRAPHS
 
 
 def _value(attribute: AttributeProto) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -42,6 +42,7 @@ class Pair:
         inputs: the inputs of both models; an unknown element type is 0, and unknown sizes are None.
         constants: the constants of both models by name, before and after.
         outputs: the values that both sides compute.
+        names: the names in the first model of inputs and outputs that have others here.
         told: the sizes that the rewrite was told as numbers, and so may rest on.
         rests_on_names: whether it may rest on which sizes have the same name.
     """
@@ -54,6 +55,7 @@ class Pair:
     before: Place
     after: Place
     outputs: list[str]
+    names: Mapping[str, str] = field(default_factory=dict)
     told: frozenset[int] = frozenset()
     rests_on_names: bool = False
 
@@ -70,9 +72,8 @@ class Pair:
     @cached_property
     def key(self) -> tuple[Any, ...]:
         """Equal for regions that are the same up to names and sizes."""
-        names = (item.name for item in self.inputs)
         read = (name for node in (*self.nodes, *self.replacement) for name in (*read_by(node), *node.output))
-        used = dict.fromkeys(chain(names, *self.constants, read))
+        used = dict.fromkeys(chain(self.input_names, *self.constants, read))
         blanks = {name: blank(number) for number, name in enumerate(used) if name}
         data = self.node.input[0] if self.is_reduction else ""
         inputs = [
@@ -89,6 +90,15 @@ class Pair:
         opsets = [tuple(sorted(place.opsets.items())) for place in (self.before, self.after)]
         outputs = tuple(blanks[name] for name in self.outputs)
         return self.site.op_type, self.site.rule, *opsets, *sides, tuple(inputs), tuple(constants), outputs
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names of all inputs."""
+        return [item.name for item in self.inputs]
+
+    def real(self, name: str) -> str:
+        """The name of an input or output in the first model."""
+        return self.names.get(name, name)
 
     @property
     def sizes(self) -> tuple[Dims | None, ...]:

@@ -90,10 +90,8 @@ class Source:
             UnreadableModelError: external data is missing or elsewhere than it may lie.
         """
         proto = model.message if isinstance(model, Document) else model
-        has_external = any(True for _ in external_tensors(proto))
-        if has_external and folder is None:
-            return Source(proto)
-        return Source(*without_weights(proto, DataFolder.of(folder) if has_external and folder else None))
+        is_beside = folder is not None and any(True for _ in external_tensors(proto))
+        return Source(*without_weights(proto, DataFolder.of(folder) if folder is not None and is_beside else None))
 
     def inlined(self) -> Source:
         """The same without local functions."""
@@ -105,15 +103,17 @@ class Source:
         Raises:
             CannotRunError: the model is over protobuf's 2 GiB, or its external data is out of reach.
         """
-        if not all(map(is_held, external_tensors(self.proto))):
+        try:
+            data = self.complete().SerializeToString()
+        except Exception as error:  # protobuf's EncodeError is no public type in every version
+            raise CannotRunError("it is larger than the 2 GiB a protobuf message holds", unsupported=True) from error
+        # External data has a location; to search the bytes takes less time than to ask every tensor.
+        if b"location" in data and not all(map(is_held, external_tensors(self.proto))):
             raise CannotRunError(
                 "its external data is in files beside it; save the model and give its path, or say base_dir",
                 unsupported=True,
             )
-        try:
-            return self.complete().SerializeToString()
-        except Exception as error:  # protobuf's EncodeError is no public type in every version
-            raise CannotRunError("it is larger than the 2 GiB a protobuf message holds", unsupported=True) from error
+        return data
 
     def refuse_endless(self) -> None:
         """Raise CannotRunError for functions that stand for too many nodes, since no time limit ends their inlining."""

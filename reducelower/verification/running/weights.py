@@ -10,6 +10,7 @@ from __future__ import annotations
 import mmap
 from copy import deepcopy
 from itertools import count
+from math import prod
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -23,6 +24,7 @@ from reducelower.numerics.measure import Array
 __all__ = ["held_by", "held_name", "is_held", "value_of", "with_weights", "without_weights"]
 
 _LARGE = 1 << 16  # bytes
+_WIDEST = 16  # bytes of an element
 _HASHED = 4096  # bytes of a value, enough to tell it from most others
 _PREFIX = "held in memory/"
 
@@ -33,15 +35,20 @@ _arrays: WeakValueDictionary[str, Array] = WeakValueDictionary()
 def without_weights(model: ModelProto, folder: DataFolder | None = None) -> tuple[ModelProto, list[Array]]:
     """A copy of a model without its large weights, and these, which the caller keeps as long as it uses the copy.
 
-    Other external data is read into the copy. Defaults that a caller may override stay in the model. A model without
-    large weights and external data, which is in a folder, is returned itself.
+    Other external data is read into the copy; without a folder, it stays where it is. Defaults that a caller may
+    override stay in the model. A model without large weights and external data in a folder is returned itself.
 
     Raises:
         UnreadableModelError: a file of external data is missing, or not where it may lie.
         OSError: it cannot be read.
     """
     defaults = {value.name for value in model.graph.input} if model.ir_version >= DEFAULTS_SINCE else set()
-    large = [_is_large(tensor) and tensor.name not in defaults for tensor in model.graph.initializer]
+    large = [
+        (folder is not None or tensor.data_location != TensorProto.EXTERNAL)
+        and _is_large(tensor)
+        and tensor.name not in defaults
+        for tensor in model.graph.initializer
+    ]
     arrays: list[Array] = []
     if not any(large) and folder is None:
         return model, arrays
@@ -66,7 +73,7 @@ def without_weights(model: ModelProto, folder: DataFolder | None = None) -> tupl
 
 
 def _is_large(tensor: TensorProto) -> bool:
-    if bytes_of(tensor) < _LARGE or is_held(tensor):
+    if _WIDEST * prod(tensor.dims) < _LARGE or bytes_of(tensor) < _LARGE or is_held(tensor):
         return False
     dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
     return dtype.kind in "biuf" and dtype.isbuiltin == 1  # numpy's own, which onnxruntime takes

@@ -24,7 +24,7 @@ from reducelower.verification.judging.compare import compare_outputs
 from reducelower.verification.judging.sides import REDRAWN
 from reducelower.verification.operators import RANDOM
 from reducelower.verification.regions.claims import Alignment, Claim
-from reducelower.verification.regions.cut import cut
+from reducelower.verification.regions.cut import cut, lemma
 from reducelower.verification.regions.numbering import content
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.memory import TooLargeError
@@ -145,39 +145,46 @@ def _at_borders(comparison: Comparison, alignment: Alignment) -> list[SiteVerifi
     Regions that differ in sizes alone are like, since only what they are given is fed. Their inputs are captured for
     as many regions at once as memory allows.
     """
-    clock = comparison.clock
-    groups: dict[object, list[Pair]] = {}
+    clock, cases = comparison.clock, comparison.differing_cases()
+    checker = Checker(comparison.runs.seed, comparison.tolerances, clock)
+    parts: list[tuple[Claim, Pair | None, list[str]]] = []
     for claim in _in_main_graph(alignment):
         clock.check()
-        pair = cut(claim)
-        groups.setdefault(pair.key, []).append(pair)
-    cases = comparison.differing_cases()
-    checker = Checker(comparison.runs.seed, comparison.tolerances, clock)
+        pair = cut(claim) if claim.entry is None else None
+        names = [claim.names[part] for part in claim.operands] if pair is None else pair.input_names
+        parts.append((claim, pair, names))
 
-    def settled(groups: Sequence[Sequence[Pair]]) -> list[SiteVerification]:
-        inputs = {item.name for pairs in groups for pair in pairs for item in pair.inputs}
+    def settled(parts: Sequence[tuple[Claim, Pair | None, list[str]]]) -> list[SiteVerification]:
+        read = {name for _, _, names in parts for name in names}
         try:
-            captured = [comparison.left.values(at, inputs, clock) for at in cases]
+            captured = [comparison.left.values(at, read, clock) for at in cases]
         except TooLargeError:
-            if len(groups) < 2:
+            if len(parts) < 2:
                 raise
-            half = len(groups) // 2
-            return settled(groups[:half]) + settled(groups[half:])
-        findings = []
-        for pairs in groups:
-            samples = [_inputs_of(pair, values, pairs[0]) for pair in pairs for values in captured]
-            finding = checker.settle(pairs[0], samples, only_samples=True)
-            findings.append(replace(finding, nodes=nodes_of(pair.claim for pair in pairs)))
-        return findings
+            half = len(parts) // 2
+            return settled(parts[:half]) + settled(parts[half:])
+        groups: dict[object, tuple[Pair, list[Claim], list[dict[str, Any]]]] = {}
+        for claim, pair, names in parts:
+            given = [_picked(values, names) for values in captured]
+            types = (getattr(value, "dtype", None) for value in given[0])
+            kind = (id(claim.entry), *types) if pair is None else pair.key
+            if kind not in groups:
+                groups[kind] = (pair or lemma(claim, captured[0])), [], []
+            first, claims, samples = groups[kind]
+            claims.append(claim)
+            samples += [dict(zip(first.input_names, each, strict=True)) for each in given]
+        return [
+            replace(checker.settle(pair, samples, only_samples=True), nodes=nodes_of(claims))
+            for pair, claims, samples in groups.values()
+        ]
 
-    return settled(list(groups.values()))
+    return settled(parts)
 
 
-def _inputs_of(pair: Pair, values: Mapping[str, Any], first: Pair) -> dict[str, Any]:
-    """The inputs of a region, by the names that they have in the first region of its group."""
-    names = zip(first.inputs, pair.inputs, strict=True)
+def _picked(values: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
+    """The values of these names, in order."""
     try:
-        return {item.name: values[own.name] for item, own in names}
+        return [values[name] for name in names]
     except KeyError as missing:
         raise CannotRunError(f"{missing} is none of the values of the first model") from None
 

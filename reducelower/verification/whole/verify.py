@@ -197,10 +197,10 @@ def _interface_mismatch(before: ModelProto, after: ModelProto) -> str:
     outputs = [[value.name for value in model.graph.output] for model in (before, after)]
     if outputs[0] != outputs[1]:
         return f"the outputs are {outputs[0]} before and {outputs[1]} after"
-    known = {value.name for value in before.graph.input} | {tensor.name for tensor in before.graph.initializer}
     specs, skipped = input_specs(after)
-    extra = sorted({*(spec.name for spec in specs), *skipped} - known)
-    return f"the converted model needs inputs that the source does not have: {extra}" if extra else ""
+    extra = {*(spec.name for spec in specs), *skipped} - {value.name for value in before.graph.input}
+    extra -= {tensor.name for tensor in before.graph.initializer if extra}
+    return f"the converted model needs inputs that the source does not have: {sorted(extra)}" if extra else ""
 
 
 def _sizes_mismatch(before: ModelProto, after: ModelProto) -> str:
