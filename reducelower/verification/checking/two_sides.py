@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ from reducelower.verification.running.source import CannotRunError, OutOfTimeErr
 __all__ = ["run_both"]
 
 _ORDINARY = 100.0  # magnitude of inputs
+_BEYOND = 2.0  # times the bound, of values that are judged once more
 _HALVINGS = 24  # the range of double has 2048 octaves, and the bound is exact to a thousandth of one
 
 
@@ -96,6 +98,7 @@ class _Run:
                 break  # no other case makes it worse
         if tally.status == "loses range" and self._losing is not None:
             tally.bound = self._bound(self._losing)
+            self._judge_beyond(tally.bound, self._losing)
         return tally
 
     def _compare(self, case: Case, at: int, before: Any, after: Any) -> None:
@@ -147,10 +150,22 @@ class _Run:
             return 0.0
         return low
 
+    def _judge_beyond(self, bound: float, case: Case) -> None:
+        """Judge values not far above the bound, since the definition of the operator may only lose larger ones."""
+        factor = _BEYOND * bound / case.range[1]
+        beyond = Case(case.label, {name: _scaled(value, factor) for name, value in case.feeds.items()})
+        with suppress(CannotRunError):
+            for at, (before, after) in enumerate(zip(*self._results(beyond.feeds), strict=True) if bound else ()):
+                self._compare(beyond, at, before, after)
+
+    def _results(self, feeds: Mapping[str, Any]) -> Iterator[list[Any]]:
+        """What both sides give."""
+        return (session.run(feeds, None) for session in self._sides.sessions)
+
     def _loses(self, case: Case, factor: float) -> bool:
         """Whether something that is finite before is not finite after, on absolute values that are scaled."""
         scaled = {name: _scaled(value, factor) for name, value in case.feeds.items()}
-        results = zip(*(session.run(scaled, None) for session in self._sides.sessions), strict=True)
+        results = zip(*self._results(scaled), strict=True)
         floats = (pair for pair in results if is_float(pair[0]) and not unlike(*pair))
         return any(bool((np.isfinite(before) & ~np.isfinite(after)).any()) for before, after in floats)
 
