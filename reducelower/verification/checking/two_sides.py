@@ -152,10 +152,12 @@ class _Run:
 
     def _judge_beyond(self, bound: float, case: Case) -> None:
         """Judge values not far above the bound, since the definition of the operator may only lose larger ones."""
+        if not bound:
+            return
         factor = _BEYOND * bound / case.range[1]
         beyond = Case(case.label, {name: _scaled(value, factor) for name, value in case.feeds.items()})
         with suppress(CannotRunError):
-            for at, (before, after) in enumerate(zip(*self._results(beyond.feeds), strict=True) if bound else ()):
+            for at, (before, after) in enumerate(zip(*self._results(beyond.feeds), strict=True)):
                 self._compare(beyond, at, before, after)
 
     def _results(self, feeds: Mapping[str, Any]) -> Iterator[list[Any]]:
