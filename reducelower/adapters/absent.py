@@ -60,10 +60,8 @@ def is_expressible(op_type: str) -> bool:
 
 def replacement(
     node: NodeProto, opset: int, scope: AnyScope, rules: Iterable[AnyRule], own: Boundaries | None = None
-) -> Written:
+) -> Written | None:
     """What the first rule that is for a node writes in place of it, after moving it to the version that the rule reads.
-
-    The last rule is for every node, or refuses it.
 
     Raises:
         RefusedError: the node cannot be moved, or a rule refuses it.
@@ -78,7 +76,7 @@ def replacement(
         written = rule.written(Tried(node, scope, opset))
         if written is not None:
             return written
-    raise AssertionError(node.op_type)
+    return None
 
 
 def _refusal(node: NodeProto, opset: int, scope: AnyScope) -> RefusedError:

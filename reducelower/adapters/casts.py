@@ -54,7 +54,8 @@ def computed_in(op: Writer, narrow: int, wide: int) -> list[NodeProto] | None:
     for names, formals in ((op.node.input, goal.inputs), (op.node.output, goal.outputs)):
         for index, name in enumerate(names):
             formal = formals[min(index, len(formals) - 1)]
-            if name and op.scope.type_string(name) == narrow_name:
+            is_free = len(formal.types) > 1  # axes are of one type in any case
+            if name and is_free and op.scope.type_string(name) == narrow_name:
                 variables[formal.type_str] = formal.types
     if not variables or not all(wide_name in types for types in variables.values()):
         return None
@@ -208,6 +209,19 @@ _WRAPPED: _Wider = {
 }
 """The cast back keeps the low bits of integers, as the narrow type wraps."""
 
+_TRUNCATED: _Wider = {**dict.fromkeys((_T.INT32, _T.INT64, _T.UINT32, _T.UINT64), (_T.DOUBLE, _T.FLOAT)), **_ROUNDED}
+"""Integers are computed in double, or else in float, and truncated, as in the function body of later versions."""
+
+_ADDED: _Wider = {_T.UINT32: (_T.INT64,), **_ROUNDED}
+
+_PICKED: _Wider = {
+    **dict.fromkeys((_T.INT8, _T.UINT8, _T.INT16, _T.UINT16), (_T.FLOAT,)),
+    _T.INT32: (_T.DOUBLE,),
+    _T.UINT32: (_T.DOUBLE, _T.INT64),
+    **_ROUNDED,
+}
+"""The wider type holds every value, one of which is the result."""
+
 _COMPUTED_IN: Mapping[str, _Wider] = {
     # Values move or are chosen; nothing is computed.
     **dict.fromkeys((
@@ -232,9 +246,9 @@ _COMPUTED_IN: Mapping[str, _Wider] = {
     **dict.fromkeys(_GENERATORS, dict.fromkeys(
         (number for name, number in _T.DataType.items() if name == "BFLOAT16" or name.startswith("FLOAT8")), (_T.FLOAT,)
     )),
-    # In double, and truncated, as in the function body of later versions.
-    **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), dict.fromkeys(
-        (_T.INT32, _T.INT64, _T.UINT32, _T.UINT64), (_T.DOUBLE,)
-    )),
+    **dict.fromkeys(("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean"), _TRUNCATED),
+    # The lower half of a sum or product of 64 bits is that of 32 bits.
+    **dict.fromkeys(("ReduceL1", "ReduceProd", "ReduceSum", "ReduceSumSquare"), _ADDED),
+    **dict.fromkeys(("ReduceMax", "ReduceMin"), _PICKED),
 }  # fmt: skip
 """The wider types in which a narrow one is computed by each operator, in the order in which they are tried."""

@@ -15,7 +15,6 @@ from onnx import GraphProto, NodeProto
 
 from reducelower.adapters.absent import expressions, is_expressible, replacement
 from reducelower.adapters.allowed import refuse_disallowed
-from reducelower.adapters.builder import Writer
 from reducelower.adapters.casts import lacking, retypings
 from reducelower.adapters.crossings import moved
 from reducelower.adapters.rules import AnyRule, first
@@ -160,11 +159,9 @@ class NodeRewriter:
 
     def _apply(self, remedy: Remedy, node: NodeProto, scope: AnyScope, trial: Trial) -> list[NodeProto] | None:
         """The nodes of a form that a search tries; None if it does not apply."""
+        written = replacement(node, self.goal, scope, remedy.rules, self._own)
         inner = self._within(_trial=trial)
-        if isinstance(remedy.by, Rule):
-            return inner._expand(node, self.goal, scope, remedy.by)[0]
-        written = remedy.by(Writer(node, scope))
-        return None if written is None else inner.legalize_all(*written, scope)
+        return None if written is None else inner.legalize_all(written.nodes, written.opset, scope)
 
     def _by_rule_of_domain(self, node: NodeProto, scope: AnyScope) -> tuple[list[NodeProto], str]:
         """Replace a node of a domain of which nothing may remain."""
@@ -244,6 +241,7 @@ class NodeRewriter:
             raise RefusedError(f"opset {self.goal} has neither {' nor '.join(circle)}", operator=circle[0])
         inner = self._within(_nested=(*self._nested, node.op_type))
         written = replacement(node, opset, scope, rules, self._own)
+        assert written is not None
         return inner.legalize_all(written.nodes, written.opset, scope), written.label
 
     def _rule(self, node: NodeProto, scope: AnyScope) -> Rule:

@@ -14,15 +14,13 @@ from onnx import AttributeProto, TensorProto
 
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.ops.shaping import without_allowzero
-from reducelower.adapters.rules import first
 from reducelower.model.schemas import REDUCTIONS, schema
-from reducelower.rulebook.boundaries import Alternatives, Boundaries, BoundaryRule
+from reducelower.rulebook.boundaries import Alternatives, Boundaries
 from reducelower.rulebook.reading import home
 from reducelower.runtimes.features import BROADCASTING
-from reducelower.runtimes.recurrences import RECURRENCES
+from reducelower.runtimes.layers import LAYERS
 from reducelower.runtimes.remedies import REMEDIES
-from reducelower.runtimes.remedy import Remedy, Written, rewrite
-from reducelower.runtimes.windows import WINDOWS
+from reducelower.runtimes.remedy import Nodes, Remedy, remedy, rewrite
 
 __all__ = ["forms_of"]
 
@@ -46,17 +44,12 @@ def _texts() -> Boundaries:
 @cache
 def forms_of(op_type: str) -> Sequence[Remedy]:
     """The ways to write an operator, in the order in which they are tried; those in text come first."""
-    rules = _texts().rules(op_type)
-    by_text = [Remedy(rule.function.doc_string.partition(":")[0], partial(_by_text, rule=rule)) for rule in rules]
+    texts = _texts().rules(op_type)
+    by_text = [Remedy(rule.function.doc_string.partition(":")[0], (Alternatives((rule,)),)) for rule in texts]
     return (*by_text, *_FORMS.get(op_type, ()))
 
 
-def _by_text(op: Writer, *, rule: BoundaryRule) -> Written | None:
-    written = first([Alternatives([rule])], op.node, op.scope, op.scope.target_opset)
-    return None if written is None else (written.nodes, written.opset)
-
-
-def _copy(op: Writer, *, is_copied: Callable[[Writer, int], bool]) -> Written | None:
+def _copy(op: Writer, *, is_copied: Callable[[Writer, int], bool]) -> Nodes:
     """Copy some operands by Identity, so that a runtime does not fuse the node with those that compute them."""
     operands = [
         op.add("Identity", name, tail="apart") if is_copied(op, at) else name for at, name in enumerate(op.node.input)
@@ -72,7 +65,8 @@ def _is_computed(op: Writer, at: int) -> bool:
     return op.scope.constant(op.node.input[at]) is None
 
 
-def _reshape_vectors(op: Writer) -> Written | None:
+@remedy("its vectors reshaped to the rank of the result")
+def _reshape_vectors(op: Writer) -> Nodes:
     """Reshape vectors to the rank of the result beforehand; they lie along its last axis."""
     rank, scope = op.scope.rank(op.node.output[0]), op.scope
     if rank is None or rank < 2 or scope.target_opset < _SHAPE_IS_INPUT:
@@ -86,22 +80,24 @@ def _reshape_vectors(op: Writer) -> Written | None:
     return rewrite(op, *operands) if op.nodes else None
 
 
-def _reshape(op: Writer) -> Written | None:
+@remedy("Reshape in place of it", opset=_OPSET)
+def _reshape(op: Writer) -> Nodes:
     """Reshape to the shape of the result, of which one size may be unknown."""
     sizes = op.scope.shape(op.node.output[0])
     if sizes is None or 0 in sizes or sizes.count(None) > 1:
         return None
     shape = op.integers([-1 if size is None else size for size in sizes], "shape")
-    return op.yields("Reshape", op.input(0), shape), _OPSET
+    return op.yields("Reshape", op.input(0), shape)
 
 
-def _drop_allowzero(op: Writer) -> Written | None:
+@remedy("allowzero left out", opset=_OPSET)
+def _drop_allowzero(op: Writer) -> Nodes:
     """Drop allowzero if a zero in the shape means the same without it, or there is none."""
-    plain = without_allowzero(op) if op.attribute("allowzero", 0) else None
-    return None if plain is None else (plain, _OPSET)
+    return without_allowzero(op) if op.attribute("allowzero", 0) else None
 
 
-def _slice_each(op: Writer) -> Written | None:
+@remedy("Slice and Concat in place of it", opset=_OPSET)
+def _slice_each(op: Writer) -> Nodes:
     """Write Gather as one Slice for each index, concatenated."""
     indices = op.constant_input(1)
     if indices is None or indices.ndim != 1 or not 0 < indices.size <= _MOST_SLICES:
@@ -116,10 +112,11 @@ def _slice_each(op: Writer) -> Written | None:
         )
         for number, at in enumerate(map(int, indices))
     ]
-    return op.yields("Concat", *parts, axis=axis), _OPSET
+    return op.yields("Concat", *parts, axis=axis)
 
 
-def _drop_zero_point(op: Writer) -> Written | None:
+@remedy("zero point left out")
+def _drop_zero_point(op: Writer) -> Nodes:
     """Drop a zero point that is zero."""
     zero = op.constant_input(2)
     if zero is None or np.any(zero):
@@ -127,7 +124,8 @@ def _drop_zero_point(op: Writer) -> Written | None:
     return rewrite(op, *op.node.input[:2])
 
 
-def _subtract_log_of_sum(op: Writer) -> Written | None:
+@remedy("exponentials added up in place of it", opset=_OPSET, keeps_range=True)
+def _subtract_log_of_sum(op: Writer) -> Nodes:
     """Subtract the logarithm of the sum of exponentials; the Identity keeps runtimes from fusing it to LogSoftmax."""
     if op.scope.target_opset < _OPSET:
         return None  # it reduces several axes there
@@ -137,10 +135,11 @@ def _subtract_log_of_sum(op: Writer) -> Written | None:
     shifted = op.add("Sub", data, largest, tail="shifted")
     total = op.add("ReduceSum", op.add("Exp", shifted, tail="exponentials"), op.integers([axis], "axes"), tail="total")
     apart = op.add("Identity", op.add("Log", total, tail="logarithm"), tail="apart")
-    return op.yields("Sub", shifted, apart), _OPSET
+    return op.yields("Sub", shifted, apart)
 
 
-def _sizes_by_double(op: Writer) -> Written | None:
+@remedy("sizes cast to numbers")
+def _sizes_by_double(op: Writer) -> Nodes:
     """Cast sizes to double and back, so that a runtime takes them for numbers; double holds every possible size."""
     if op.element_type(0) not in (TensorProto.INT32, TensorProto.INT64):
         return None
@@ -154,7 +153,8 @@ def _sizes_by_double(op: Writer) -> Written | None:
     return rewrite(op, *operands) if op.nodes else None
 
 
-def _drop_defaults(op: Writer) -> Written | None:
+@remedy("defaults left out")
+def _drop_defaults(op: Writer) -> Nodes:
     """Drop attributes that have their default value."""
     definition = schema(op.node.op_type, op.scope.target_opset)
     defaults = {_bytes(each.default_value) for each in definition.attributes.values()} if definition else set()
@@ -164,7 +164,8 @@ def _drop_defaults(op: Writer) -> Written | None:
     return rewrite(op, *op.node.input, copied=kept)
 
 
-def _matmul_and_add(op: Writer) -> Written | None:
+@remedy("MatMul and Add in place of it", opset=_OPSET)
+def _matmul_and_add(op: Writer) -> Nodes:
     """Write Gemm as MatMul and Add."""
     element_type = op.element_type(0)
     if element_type not in _NUMERIC:
@@ -180,36 +181,30 @@ def _matmul_and_add(op: Writer) -> Written | None:
     operands = transposed(op.input(0), "transA"), transposed(op.input(1), "transB")
     product = scaled(op.add("MatMul", *operands, tail="product"), "alpha")
     if len(op.node.input) < 3 or not op.input(2):
-        return op.yields_value(product), _OPSET
-    return op.yields("Add", product, scaled(op.input(2), "beta")), _OPSET
+        return op.yields_value(product)
+    return op.yields("Add", product, scaled(op.input(2), "beta"))
 
 
 def _bytes(attribute: AttributeProto) -> bytes:
     return attribute.SerializeToString(deterministic=True)
 
 
-_VECTORS_RESHAPED = Remedy("its vectors reshaped to the rank of the result", _reshape_vectors)
-_IDENTITY_BEFORE = Remedy("Identity before it", partial(_copy, is_copied=lambda op, at: at == 0))
-_NO_DEFAULTS = Remedy("defaults left out", _drop_defaults)
-_RESHAPED = Remedy("Reshape in place of it", _reshape)
-
 _FORMS: Mapping[str, Sequence[Remedy]] = {
-    **WINDOWS,
-    **RECURRENCES,
+    **LAYERS,
     **dict.fromkeys(REDUCTIONS, REMEDIES),
-    **dict.fromkeys(BROADCASTING, (_VECTORS_RESHAPED,)),
-    **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze"), (_RESHAPED,)),
-    **dict.fromkeys(("GatherElements", "GatherND", "ScatterElements", "ScatterND"), (_NO_DEFAULTS,)),
-    "Cast": (_IDENTITY_BEFORE,),
-    "Concat": (Remedy("Identity before its inputs", partial(_copy, is_copied=_is_fed)),),
-    "Gather": (Remedy("Slice and Concat in place of it", _slice_each),),
-    "Gemm": (Remedy("MatMul and Add in place of it", _matmul_and_add),),
-    "DequantizeLinear": (Remedy("zero point left out", _drop_zero_point),),
-    "LogSoftmax": (Remedy("exponentials added up in place of it", _subtract_log_of_sum, keeps_range=True),),
-    "Reshape": (Remedy("allowzero left out", _drop_allowzero),),
+    **dict.fromkeys(BROADCASTING, (_reshape_vectors,)),
+    **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze"), (_reshape,)),
+    **dict.fromkeys(("GatherElements", "GatherND", "ScatterElements", "ScatterND"), (_drop_defaults,)),
+    "Cast": (remedy("Identity before it")(partial(_copy, is_copied=lambda op, at: at == 0)),),
+    "Concat": (remedy("Identity before its inputs")(partial(_copy, is_copied=_is_fed)),),
+    "DequantizeLinear": (_drop_zero_point,),
+    "Gather": (_slice_each,),
+    "Gemm": (_matmul_and_add,),
+    "LogSoftmax": (_subtract_log_of_sum,),
     "Mul": (
-        _VECTORS_RESHAPED,
-        Remedy("Identity before its computed factor", partial(_copy, is_copied=_is_computed)),
-        Remedy("sizes cast to numbers", _sizes_by_double),
+        _reshape_vectors,
+        remedy("Identity before its computed factor")(partial(_copy, is_copied=_is_computed)),
+        _sizes_by_double,
     ),
+    "Reshape": (_drop_allowzero,),
 }

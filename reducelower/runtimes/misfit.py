@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
 from onnx import NodeProto, TensorProto, numpy_helper
 
-from reducelower.adapters.absent import expressions, is_expressible, replacement
+from reducelower.adapters.absent import expressions, is_expressible
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.casts import computed_in, wider_types
 from reducelower.adapters.crossings import crossings, moved
 from reducelower.errors import RefusedError
 from reducelower.model.schemas import REDUCTIONS, element_type_name, versions
 from reducelower.rulebook import RuleBook, load_book
+from reducelower.rulebook.asked import Tried
 from reducelower.rulebook.boundaries import Boundaries
+from reducelower.rulebook.occasions import Occasion, Written
 from reducelower.runtimes.facts import Fact, Is
 from reducelower.runtimes.features import Features
 from reducelower.runtimes.forms import forms_of
-from reducelower.runtimes.remedies import CASTS, PRODUCT
-from reducelower.runtimes.remedy import Remedy, Written, rewrite
+from reducelower.runtimes.remedies import PRODUCT
+from reducelower.runtimes.remedy import Nodes, Remedy, remedy, rewrite
 from reducelower.runtimes.runtime import NO_COMPARISON_DOES, Runtime
 from reducelower.scope.scope import Scope
 
@@ -152,8 +155,8 @@ def rewrites_for(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook)
     if node.op_type in REDUCTIONS or problem.is_excusable or any(fact.holds_in_every_form for fact in problem.facts):
         return
     own = book.boundaries
-    ways = [_other_operators(node.op_type, problem, own), _in_wider_types(node, scope, problem)]
-    older = Remedy(f"{node.op_type} as older opsets have it", partial(_as_older, own=own))
+    ways = [_other_operators(node.op_type, problem, own), _in_wider_types(node, scope, problem.element_types)]
+    older = Remedy(f"{node.op_type} as older opsets have it", (_AsOlder(own),))
     of_books = _by_books(node, scope, book), _by_rule(load_book("spec"), node, scope)
     yield from _not_tried(chain(*ways, [older], *of_books), problem)
 
@@ -161,15 +164,15 @@ def rewrites_for(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook)
 def _not_tried(remedies: Iterable[Remedy], problem: Misfit) -> Iterator[Remedy]:
     """Each remedy once, since several books may have the same rule, and none that was measured to be no better."""
     seen = set().union(*(fact.not_by for fact in problem.facts))
-    for remedy in remedies:
-        if remedy.name not in seen:
-            seen.add(remedy.name)
-            yield remedy
+    for each in remedies:
+        if each.name not in seen:
+            seen.add(each.name)
+            yield each
 
 
 def _candidates(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook) -> Iterator[Remedy]:
     if not problem.overflows:
-        yield from (_CONSTANT_VALUE, _OPERANDS_STORED)
+        yield from (_value, _store_operands)
     yield from (form for form in forms_of(node.op_type) if form.keeps_range or not problem.overflows)
     if node.op_type in REDUCTIONS:
         yield from _by_rules(node, scope, problem, book)
@@ -179,26 +182,27 @@ def _candidates(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook) 
 
 def _other_operators(op_type: str, problem: Misfit, own: Boundaries | None) -> Iterator[Remedy]:
     if is_expressible(op_type):
-        other = Remedy(f"{op_type} by other operators", partial(_expressed, own=own))
+        other = Remedy(f"{op_type} by other operators", expressions(op_type, own))
         if op_type not in NO_COMPARISON_DOES or any(other.name in fact.by for fact in problem.facts):
             yield other
 
 
-def _in_wider_types(node: NodeProto, scope: Scope, problem: Misfit) -> Iterator[Remedy]:
+def _in_wider_types(node: NodeProto, scope: Scope, names: Container[str]) -> Iterator[Remedy]:
+    """The ways to compute a node in a wider type in place of one of these."""
     narrow = {scope.element_type(name) or 0 for name in (*node.input, *node.output) if name}
     for element_type in sorted(narrow - {0}):
-        if element_type_name(element_type) in problem.element_types:
-            for wide in wider_types(node.op_type, element_type):
-                cast = partial(_computed_in, narrow=element_type, wide=wide)
-                yield Remedy(f"computed in {element_type_name(wide)}", cast)
+        for wide in wider_types(node.op_type, element_type) if element_type_name(element_type) in names else ():
+            cast = partial(computed_in, narrow=element_type, wide=wide)
+            yield remedy(f"computed in {element_type_name(wide)}")(cast)
 
 
 def _by_rules(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook) -> Iterator[Remedy]:
     """The ways to write a reduction with other operators or in another element type."""
     yield from _by_books(node, scope, book)
     # Only float16 gains range by a cast: it overflows long before float does.
-    if not problem.overflows or scope.element_type(node.input[0]) == TensorProto.FLOAT16:
-        yield from (*CASTS, PRODUCT)
+    element_type = scope.element_type(node.input[0]) or 0
+    if not problem.overflows or element_type == TensorProto.FLOAT16:
+        yield from (*_in_wider_types(node, scope, [element_type_name(element_type)]), PRODUCT)
     if not problem.overflows and node.op_type != "ReduceLogSumExp":
         yield from _by_rule(load_book("spec"), node, scope)
 
@@ -216,18 +220,20 @@ def _by_rule(book: RuleBook, node: NodeProto, scope: Scope) -> Iterator[Remedy]:
         return
     if rule is not None:
         is_narrow = book.name == "spec" and node.op_type in _OVERFLOWING_BODIES
-        yield Remedy(rule.name, rule, caveat=_OVERFLOWING_BODIES[node.op_type] if is_narrow else "")
+        yield Remedy(rule.name, (rule,), caveat=_OVERFLOWING_BODIES[node.op_type] if is_narrow else "")
 
 
-def _value(op: Writer) -> Written | None:
+@remedy("its constant value")
+def _value(op: Writer) -> Nodes:
     """Replace the node by a constant, if its result depends on constants alone."""
     value = op.scope.constant(op.node.output[0]) if len(op.node.output) == 1 else None
     if value is None:
         return None
-    return op.yields("Constant", value=numpy_helper.from_array(value)), op.scope.target_opset
+    return op.yields("Constant", value=numpy_helper.from_array(value))
 
 
-def _store_operands(op: Writer) -> Written | None:
+@remedy("its constant operands stored")
+def _store_operands(op: Writer) -> Nodes:
     """Replace operands that are computed from constants alone, such as an Identity of a weight, by initializers."""
     inputs, scope = op.node.input, op.scope
     values = [scope.constant(name) if name and scope.written_as(name) == "dynamic" else None for name in inputs]
@@ -240,25 +246,17 @@ def _store_operands(op: Writer) -> Written | None:
     return rewrite(op, *operands)
 
 
-def _computed_in(op: Writer, *, narrow: int, wide: int) -> Written | None:
-    nodes = computed_in(op, narrow, wide)
-    return None if nodes is None else (nodes, op.scope.target_opset)
+@dataclass(frozen=True)
+class _AsOlder:
+    """What replaces a node where it would cross one of the boundaries below; `own` are rules of the user's."""
 
+    own: Boundaries | None
+    occasion = Occasion("absent", "")
 
-def _as_older(op: Writer, *, own: Boundaries | None) -> Written | None:
-    """What replaces the node where it would cross one of the boundaries below; None if nothing does."""
-    node, opset = op.node, op.scope.target_opset
-    try:
-        written, _ = moved(node, crossings(node.op_type, opset, versions(node.op_type)[0], own), op.scope)
-    except RefusedError:  # older opset versions have nothing for it, and what that is does not matter here
+    def written(self, tried: Tried) -> Written | None:
+        """None if nothing does, or older opset versions have nothing for it: what that is does not matter here."""
+        node = tried.node
+        path = crossings(node.op_type, tried.opset, versions(node.op_type)[0], self.own)
+        with suppress(RefusedError):
+            return moved(node, path, tried.scope)[0]
         return None
-    return None if written is None else (written.nodes, written.opset)
-
-
-def _expressed(op: Writer, *, own: Boundaries | None) -> Written:
-    written = replacement(op.node, op.scope.target_opset, op.scope, expressions(op.node.op_type, own), own)
-    return written.nodes, written.opset
-
-
-_CONSTANT_VALUE = Remedy("its constant value", _value)
-_OPERANDS_STORED = Remedy("its constant operands stored", _store_operands)

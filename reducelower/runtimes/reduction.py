@@ -8,12 +8,11 @@ from reducelower.adapters.builder import Writer
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, value_of
 from reducelower.model.schemas import REDUCTIONS
-from reducelower.runtimes.remedy import Written
 from reducelower.scope.scope import Scope
 
-__all__ = ["Reduction", "given_axes", "how_axes_are_given"]
+__all__ = ["OPSET", "Reduction", "given_axes", "how_axes_are_given"]
 
-_OPSET = 18
+OPSET = 18
 """Opset version that reductions are written for here: the one that made axes an input of all of them."""
 
 
@@ -84,13 +83,9 @@ class Reduction:
         return is_constant and is_stated and attribute_of(node, "noop_with_empty_axes") is None
 
     def add(self, data: str, axes: tuple[int, ...], keepdims: int, tail: str = "", op_type: str = "") -> str:
-        """Append a reduction for `_OPSET`, by default of the same operator; without axes it reduces all.
+        """Append a reduction for `OPSET`, by default of the same operator; without axes it reduces all.
 
         Nothing is left to defaults.
         """
         inputs = [self.op.integers(axes, "axes")] if axes else []
         return self.op.add(op_type or self.op.node.op_type, data, *inputs, tail=tail, keepdims=keepdims)
-
-    def yields(self, value: str) -> Written:
-        """The replacement, which yields this value as the result."""
-        return self.op.yields_value(value), _OPSET
