@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, make_dataclass
 from datetime import date
 from functools import cached_property
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from reducelower.errors import RefusedError
-from reducelower.model.schemas import DEFAULT_DOMAINS, all_operators, element_type_name, parse_element_type
-from reducelower.model.schemas import versions as versions_of
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.runtimes.features import FEATURES
+from reducelower.runtimes.kinds import ANY_OPERATOR, Operator
 from reducelower.runtimes.ranges import Ranges, Versions
 from reducelower.runtimes.structure import HINT, KEY
-from reducelower.text import did_you_mean
 
-__all__ = ["ANY_OPERATOR", "LATER", "Evidence", "Fact", "Is", "ModelFeature", "When"]
+__all__ = ["Evidence", "Fact", "Is", "ModelFeature", "When"]
 
 Is = Literal["wrong", "refused", "absent", "misshapen", "overflows", "elsewhere"]
 """How a node fails, the worst first: its results are wrong without an error; the runtime rejects it; the runtime lacks
 the operator; a model output has the right values in another shape; results are wrong for some values only, mostly very
 large or small; results are right, but computed on other hardware than intended."""
-
-ANY_OPERATOR = "*"
-"""Stands for every operator in a fact's list, and at the end of a name for any suffix."""
-
-AxesForm = Literal["attribute", "initializer", "constant", "dynamic", "absent", "omitted", "empty"]
-"""How the axes of a reduction are written."""
-
-Definition = Literal["fed", "initializer", "constant", "dynamic"]
-"""How a value is defined: as a model input, an initializer, by a Constant node, or computed."""
 
 ModelFeature = Literal[
     "functions",
@@ -51,31 +42,6 @@ def _feature_error(name: str) -> str:
     return f"names {name!r}, which is none of {', '.join(get_args(ModelFeature))}, and no operator as DOMAIN.NAME"
 
 
-Flag = Literal["0", "1", "unset"]
-"""An attribute that is on or off, as written."""
-
-LATER = frozenset({"SwiGLU"})
-"""Operators of opset 28. onnx 1.22 does not know them yet, but target files that name them can still be read."""
-
-
-def _operator_error(name: str) -> str:
-    """Why this does not name an operator; empty if it does."""
-    if name.endswith(ANY_OPERATOR) or versions_of(name) or name in LATER:
-        return ""
-    return f"names {name!r}, which is not an operator{did_you_mean(name, all_operators())}"
-
-
-def _element_type_error(name: str) -> str:
-    """Why this does not name an element type; empty if it does."""
-    try:
-        written = element_type_name(parse_element_type(name))
-    except ValueError as error:
-        return str(error)
-    return "" if written == name else f"names {name!r}, which ONNX writes {written!r}"
-
-
-Operator = Annotated[str, _operator_error]
-ElementType = Annotated[str, _element_type_error]
 Feature = Annotated[str, _feature_error]
 
 
@@ -112,56 +78,18 @@ class Evidence:
         return f"documented{f' ({of})' if of else ''}: {self.documented}"
 
 
-@dataclass(frozen=True)
-class When:
+_Conditions: Any = make_dataclass(
+    "_Conditions", [(name, kind | None, None) for name, (kind, _) in FEATURES.items()], frozen=True
+)
+"""A field for each feature."""
+
+
+class When(_Conditions):  # type: ignore[misc]  # its fields are those of the table
     """The nodes that are affected; a condition that is None is always met.
 
-    Each condition lists the allowed values of the property of the same name of `runtimes.features.Features`, where it
-    is documented. Of ``attributes``, one entry has to be met for each attribute that is named.
+    Each condition lists the allowed values of a feature. Of ``attributes``, one entry has to be met for each attribute
+    that is named.
     """
-
-    made: bool | None = None
-    axes: frozenset[AxesForm] | None = None
-    keepdims: frozenset[Flag] | None = None
-    noop: frozenset[Flag] | None = None
-    negative_axes: bool | None = None
-    axes_count: Ranges | None = None
-    all_axes: bool | None = None
-    first_axis: bool | None = None
-    element_types: frozenset[ElementType] | None = None
-    second_types: frozenset[ElementType] | None = None
-    last_types: frozenset[ElementType] | None = None
-    output_types: frozenset[ElementType] | None = None
-    data: frozenset[Definition] | None = None
-    rank: Ranges | None = None
-    rank_second: Ranges | None = None
-    rank_out: Ranges | None = None
-    fed: bool | None = None
-    broadcast: bool | None = None
-    no_values: bool | None = None
-    attributes: frozenset[str] | None = None
-    after: frozenset[Operator] | None = None
-    after_second: frozenset[Operator] | None = None
-    open_sizes: Ranges | None = None
-    second_read: bool | None = None
-    index_depth: Ranges | None = None
-    second_value: Ranges | None = None
-    shifted: bool | None = None
-    negative_indices: bool | None = None
-    holds_zero: bool | None = None
-    uneven: bool | None = None
-    overhangs: bool | None = None
-    constant: bool | None = None
-    vector: bool | None = None
-    thin: bool | None = None
-    outer_values: bool | None = None
-    per_channel: bool | None = None
-    inputs: Ranges | None = None
-    outputs: Ranges | None = None
-    first_read: bool | None = None
-    yielded: bool | None = None
-    scaled_by_size: bool | None = None
-    last: frozenset[Definition] | None = None
 
     def matches(self, features: object) -> bool:
         """Whether a node meets the conditions; those that the node alone decides are checked first.
@@ -246,7 +174,7 @@ class Fact:
     operators: frozenset[Operator] = frozenset()
     model: frozenset[Feature] = frozenset()
     opsets: Ranges | None = None
-    when: When = When()
+    when: When = field(default_factory=When)
     versions: Versions | None = None
     not_by: frozenset[str] = frozenset()
     by: frozenset[str] = frozenset()

@@ -15,12 +15,14 @@ from reducelower.model.attributes import attribute_of, value_of
 from reducelower.model.graph import read_from_outside
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import REDUCTIONS, default_attributes, element_type_name
+from reducelower.runtimes.kinds import AxesForm, Definition, ElementType, Flag, Operator
+from reducelower.runtimes.ranges import Ranges
 from reducelower.runtimes.reduction import given_axes, how_axes_are_given
 from reducelower.scope.scope import Scope
 from reducelower.types.shapes import BROADCASTING as TO_ONE_SHAPE
 from reducelower.types.sizes import Polynomial
 
-__all__ = ["BROADCASTING", "Features"]
+__all__ = ["BROADCASTING", "FEATURES", "Features"]
 
 Answer = TypeVar("Answer")
 
@@ -43,9 +45,9 @@ class Features:
 
     def __getattr__(self, name: str) -> Any:
         """A feature, on its first use."""
-        if name not in _FEATURES:
+        if name not in FEATURES:
             raise AttributeError(name)
-        value = _FEATURES[name](self)
+        value = FEATURES[name][1](self)
         setattr(self, name, value)
         return value
 
@@ -241,49 +243,49 @@ def _thin(op: Features) -> bool:
     return bool(shape and weights) and weights[1] == 1 != shape[1] and 1 in shape[2:]  # type: ignore[index]
 
 
-_FEATURES: Mapping[str, Callable[[Features], Any]] = {
-    "made": lambda op: op.scope.is_made,
-    "axes": lambda op: how_axes_are_given(op.node, op.scope),
-    "keepdims": lambda op: _flag(op, "keepdims"),
-    "noop": lambda op: _flag(op, "noop_with_empty_axes"),
-    "negative_axes": lambda op: any(axis < 0 for axis in op.reduced or ()),
-    "axes_count": lambda op: op.rank if op.reduced is None else len(op.reduced),
-    "all_axes": lambda op: op.reduced is None or len(op.reduced) == op.rank > 0,
-    "first_axis": lambda op: op.reduced is None or not {0, -op.rank}.isdisjoint(op.reduced),
-    "element_types": _element_types,
-    "second_types": lambda op: op.type_of(op.input(1)),
-    "last_types": _last_types,
-    "output_types": _output_types,
-    "data": lambda op: _of(op.input(0), op.scope.written_as, ""),
-    "last": lambda op: _of((op.node.input or [""])[-1], op.scope.written_as, ""),
+FEATURES: Mapping[str, tuple[Any, Callable[[Features], Any]]] = {
+    "made": (bool, lambda op: op.scope.is_made),
+    "axes": (frozenset[AxesForm], lambda op: how_axes_are_given(op.node, op.scope)),
+    "keepdims": (frozenset[Flag], lambda op: _flag(op, "keepdims")),
+    "noop": (frozenset[Flag], lambda op: _flag(op, "noop_with_empty_axes")),
+    "negative_axes": (bool, lambda op: any(axis < 0 for axis in op.reduced or ())),
+    "axes_count": (Ranges, lambda op: op.rank if op.reduced is None else len(op.reduced)),
+    "all_axes": (bool, lambda op: op.reduced is None or len(op.reduced) == op.rank > 0),
+    "first_axis": (bool, lambda op: op.reduced is None or not {0, -op.rank}.isdisjoint(op.reduced)),
+    "element_types": (frozenset[ElementType], _element_types),
+    "second_types": (frozenset[ElementType], lambda op: op.type_of(op.input(1))),
+    "last_types": (frozenset[ElementType], _last_types),
+    "output_types": (frozenset[ElementType], _output_types),
+    "data": (frozenset[Definition], lambda op: _of(op.input(0), op.scope.written_as, "")),
+    "rank": (Ranges, lambda op: _of(op.input(0), op.scope.needed_rank, 0)),
+    "rank_second": (Ranges, lambda op: _of(op.input(1), op.scope.needed_rank, 0)),
+    "rank_out": (Ranges, _rank_out),
     # Values that the model computes do not count as fed: most runtimes know them as soon as they know the sizes.
-    "fed": lambda op: any(_of(name, op.scope.written_as, "") == "fed" for name in op.node.input[1:]),
-    "rank": lambda op: _of(op.input(0), op.scope.needed_rank, 0),
-    "rank_second": lambda op: _of(op.input(1), op.scope.needed_rank, 0),
-    "rank_out": _rank_out,
-    "broadcast": _broadcast,
-    "no_values": _no_values,
-    "attributes": _attributes,
-    "after": lambda op: _of(op.input(0), op.scope.made_by, ""),
-    "after_second": lambda op: _of(op.input(1), op.scope.made_by, ""),
-    "open_sizes": lambda op: 1 if (shape := op.shape(0)) is None else shape.count(None),
-    "scaled_by_size": _scaled_by_size,
-    "inputs": lambda op: max((at for at, name in enumerate(op.node.input, 1) if name), default=0),
-    "outputs": lambda op: max((at for at, name in enumerate(op.node.output, 1) if name), default=0),
-    "first_read": lambda op: _of(op.output(0), op.scope.is_read, False),
-    "second_read": lambda op: _of(op.output(1), op.scope.is_read, False),
-    "yielded": _yielded,
-    "index_depth": lambda op: (op.shape(1) or (0,))[-1] or 0,
-    "second_value": _second_value,
-    "shifted": lambda op: _holds(op, 2, lambda value: value.astype(np.float64) != 0),
-    "negative_indices": lambda op: _holds(op, 1, lambda value: value.astype(np.int64) < 0),
-    "holds_zero": _holds_zero,
-    "per_channel": _per_channel,
-    "uneven": _uneven,
-    "overhangs": _overhangs,
-    "constant": lambda op: bool(op.output(0)) and op.scope.constant(op.output(0)) is not None,
-    "vector": _vector,
-    "thin": _thin,
-    "outer_values": _outer_values,
+    "fed": (bool, lambda op: any(_of(name, op.scope.written_as, "") == "fed" for name in op.node.input[1:])),
+    "broadcast": (bool, _broadcast),
+    "no_values": (bool, _no_values),
+    "attributes": (frozenset[str], _attributes),
+    "after": (frozenset[Operator], lambda op: _of(op.input(0), op.scope.made_by, "")),
+    "after_second": (frozenset[Operator], lambda op: _of(op.input(1), op.scope.made_by, "")),
+    "open_sizes": (Ranges, lambda op: 1 if (shape := op.shape(0)) is None else shape.count(None)),
+    "second_read": (bool, lambda op: _of(op.output(1), op.scope.is_read, False)),
+    "index_depth": (Ranges, lambda op: (op.shape(1) or (0,))[-1] or 0),
+    "second_value": (Ranges, _second_value),
+    "shifted": (bool, lambda op: _holds(op, 2, lambda value: value.astype(np.float64) != 0)),
+    "negative_indices": (bool, lambda op: _holds(op, 1, lambda value: value.astype(np.int64) < 0)),
+    "holds_zero": (bool, _holds_zero),
+    "uneven": (bool, _uneven),
+    "overhangs": (bool, _overhangs),
+    "constant": (bool, lambda op: bool(op.output(0)) and op.scope.constant(op.output(0)) is not None),
+    "vector": (bool, _vector),
+    "thin": (bool, _thin),
+    "outer_values": (bool, _outer_values),
+    "per_channel": (bool, _per_channel),
+    "inputs": (Ranges, lambda op: max((at for at, name in enumerate(op.node.input, 1) if name), default=0)),
+    "outputs": (Ranges, lambda op: max((at for at, name in enumerate(op.node.output, 1) if name), default=0)),
+    "first_read": (bool, lambda op: _of(op.output(0), op.scope.is_read, False)),
+    "yielded": (bool, _yielded),
+    "scaled_by_size": (bool, _scaled_by_size),
+    "last": (frozenset[Definition], lambda op: _of((op.node.input or [""])[-1], op.scope.written_as, "")),
 }
-"""By name, the conditions of `facts.When`."""
+"""By name, in the order of the checks: the kind of values that conditions allow, and how the feature is worked out."""

@@ -14,7 +14,7 @@ from onnx import ModelProto, defs, helper, parser
 from reducelower import ConversionError, Target, legalize
 from reducelower.model.schemas import REDUCTIONS, versions
 from reducelower.runtimes import Runtime, load_runtime, shipped_names, shipped_versions
-from reducelower.runtimes.facts import LATER
+from reducelower.runtimes.kinds import LATER
 
 DOCUMENTED = ("ascend", "coreml", "tensorrt", "tidl")
 

@@ -10,6 +10,8 @@ from itertools import chain
 from textwrap import shorten
 from typing import Any
 
+from reducelower.model.graph import all_nodes
+from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.value_info import sizes
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.sites import Regions
@@ -146,6 +148,8 @@ class Comparison:
             left = self.left = self.runs.run(left_names, self.clock, self.notes)
         except CannotRunError as error:
             failed, advice = next(texts for kind, *texts in _SOURCE_FAILS if isinstance(error, kind))
+            if custom := sorted({node.domain for node in all_nodes(before.proto)} - _KNOWN):
+                advice = f"no runtime here knows the operators of {custom[0]}, so no inputs help"
             self.reasons.append(f"{failed}: {error.reason}")
             self.unseen.append(f"{failed}: {error.reason}; {advice}")
             return False
@@ -207,6 +211,9 @@ class Comparison:
                     self.notes.append(f"The {side} does not give the expected {item.name!r}: {item.reason}.")
                 yield item
 
+
+_KNOWN = DEFAULT_DOMAINS | {"ai.onnx.ml", "com.microsoft", "com.microsoft.nchwc"}
+"""The domains of the operators that onnxruntime has."""
 
 # What to say, and what to do, if the source cannot be run for one of these errors.
 _SOURCE_FAILS = (
