@@ -120,16 +120,7 @@ def expand(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
             type=OPERATOR,
             multiple=True,
         ),
-        *OUTPUT,
-        option(
-            "--rules",
-            "Folder of rules whose bodies are looked for, besides those that come with reducelower.",
-            type=RULES,
-            default="core",
-            show_default=False,
-            metavar="DIR",
-        ),
-        *(*MODEL, "--repair", *VERIFICATION, "--report"),
+        *(*OUTPUT, *MODEL, "--repair", *VERIFICATION, "--report"),
     ),
 )
 def raise_(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:
@@ -149,7 +140,7 @@ def raise_(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
     from reducelower.cli.conversion import convert_all
     from reducelower.recompose import known_operators
 
-    raisable = known_operators((options["rules"],))
+    raisable = known_operators()
     for name in operators:
         if name not in raisable:
             raise click.UsageError(f"there is no form of {name} to look for{did_you_mean(name, raisable)}")

@@ -14,7 +14,7 @@ from reducelower.legalization.whole import Changed
 from reducelower.legalization.whole.features import fitted, inlined
 from reducelower.model.document import Document
 from reducelower.model.skeleton import names_in
-from reducelower.options import Book, Settings, Target
+from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome, Verdict
 from reducelower.pipeline.diagnosis import (
     cures,
@@ -182,7 +182,7 @@ def _raised_for(document: Document, settings: Settings, target: Target) -> tuple
     """A legal model, raised as far as it stays legal; notes name operators that the runtime would get wrong."""
     from reducelower.recompose import known_operators
 
-    operators = set(settings.raised or known_operators(_books(settings))) - target.without
+    operators = set(settings.raised or known_operators()) - target.without
     settings = _of_values_in(document, settings)
     raised, plan = _raised(document, settings, sorted(operators))
     # Without an operator, parts of its form may match others; only operators of the first attempt are reported.
@@ -208,14 +208,8 @@ def _of_values_in(document: Document, settings: Settings) -> Settings:
     return replace(settings, element_types=types, ranks=ranks)
 
 
-def _books(settings: Settings) -> tuple[Book, ...]:
-    from reducelower.recompose import BOOKS
-
-    return tuple(dict.fromkeys((*BOOKS, settings.rules)))
-
-
 def _raised(document: Document, settings: Settings, operators: Collection[str] | None) -> tuple[Document, Plan]:
     from reducelower.recompose import raise_with_plan
 
-    outcome = raise_with_plan(document.message, settings, ops=operators, rules=_books(settings))
+    outcome = raise_with_plan(document.message, settings, ops=operators)
     return Document(outcome.model), outcome.plan

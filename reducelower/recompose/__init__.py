@@ -11,6 +11,6 @@ operator, and build the replacement. `expansions` has the forms of rules, `expre
 
 from __future__ import annotations
 
-from reducelower.recompose.run import BOOKS, known_operators, raise_reductions, raise_with_plan
+from reducelower.recompose.run import known_operators, raise_reductions, raise_with_plan
 
-__all__ = ["BOOKS", "known_operators", "raise_reductions", "raise_with_plan"]
+__all__ = ["known_operators", "raise_reductions", "raise_with_plan"]

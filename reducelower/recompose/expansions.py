@@ -6,8 +6,9 @@ expansion gives the form for all axes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -29,9 +30,12 @@ from reducelower.recompose.expressions import (
     Variable,
 )
 from reducelower.recompose.surroundings import attributes_of
-from reducelower.rulebook import RuleBook, RuleError
+from reducelower.rulebook import RuleBook, RuleError, load_book
+from reducelower.rulebook.rules import SHIPPED
 
-__all__ = ["Manner", "expanded_forms", "raisable"]
+__all__ = ["Manner", "expandable", "expanded_forms"]
+
+_BOOKS = (*SHIPPED, "portable")
 
 _RESULT = "result"
 
@@ -53,16 +57,16 @@ class Manner(NamedTuple):
 
 
 def expanded_forms(
-    ops: Collection[str], books: Sequence[RuleBook], opset: int, manners: Collection[Manner], present: Collection[str]
+    ops: Collection[str], opset: int, manners: Collection[Manner], present: Collection[str]
 ) -> Iterator[Form]:
-    """The forms of some operators in some books for these manners, given the operators in the graph.
+    """The forms of some operators for these manners, given the operators in the graph.
 
     A form is named after the first book that has it.
     """
     for manner in sorted(manners):
         seen: set[int] = set()
-        for book in books:
-            for op_type in raisable(book):
+        for book in map(load_book, _BOOKS):
+            for op_type in _reductions(book):
                 rule = book.find(op_type, manner.element_type)
                 # A rule inherited from another book is one form, not two.
                 if rule is None or id(rule) in seen or op_type not in ops:
@@ -73,9 +77,13 @@ def expanded_forms(
                     yield form
 
 
-def raisable(book: RuleBook) -> tuple[str, ...]:
-    """The operators that can be recomposed from a book's bodies."""
-    return tuple(name for name in book.operators if name.startswith("Reduce"))
+def expandable() -> Iterator[str]:
+    """The operators of which there are such forms."""
+    return chain.from_iterable(map(_reductions, map(load_book, _BOOKS)))
+
+
+def _reductions(book: RuleBook) -> Iterator[str]:
+    return (name for name in book.operators if name.startswith("Reduce"))
 
 
 def _reduction(op_type: str, manner: Manner, opset: int) -> NodeProto:

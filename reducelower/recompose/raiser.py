@@ -14,12 +14,11 @@ from reducelower.model.graph import node_label
 from reducelower.plan import Site
 from reducelower.recompose.composites import TooOldError, replacement
 from reducelower.recompose.expansions import Manner, expanded_forms
-from reducelower.recompose.expressions import PASSING_ON, Form
+from reducelower.recompose.expressions import PASSING_ON, Form, forms_of, written_operators
 from reducelower.recompose.operands import NotItError, WrongVectorError
 from reducelower.recompose.place import Place
 from reducelower.recompose.search import Search
 from reducelower.recompose.surroundings import Surroundings
-from reducelower.rulebook import RuleBook
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 
@@ -147,13 +146,9 @@ def _reported(refused: Sequence[tuple[frozenset[int], Left]], removed: set[int])
 class Raiser:
     """One run over one model."""
 
-    def __init__(
-        self, ground: Ground, ops: Collection[str], books: Sequence[RuleBook], by_hand: Sequence[Form]
-    ) -> None:
+    def __init__(self, ground: Ground, ops: Collection[str]) -> None:
         self._ground = ground
         self._ops = ops
-        self._books = books
-        self._by_hand = by_hand
         self.left: list[Left] = []
         self.nodes = 0
         self._edits: list[Edit] = []
@@ -172,9 +167,10 @@ class Raiser:
         self.nodes += len(nodes)
         removed: set[int] = set()
         manners, present = _manners(surroundings, scope), frozenset(surroundings.op_types)
-        by_hand = self._by_hand if manners or not _SIGNS.isdisjoint(present) else ()
+        names = self._ops if manners or not _SIGNS.isdisjoint(present) else ()
+        by_hand = [form for name in written_operators() if name in names for form in forms_of(name)]
         composites = [form for form in by_hand if form.is_reported]
-        reductions = [*expanded_forms(self._ops, self._books, scope.opset, manners, present)]
+        reductions = [*expanded_forms(self._ops, scope.opset, manners, present)]
         reductions += [form for form in by_hand if not form.is_reported]
         search = Search(surroundings)
         for forms in (composites, reductions):

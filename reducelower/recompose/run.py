@@ -20,19 +20,14 @@ from reducelower.legalization.functions import inline
 from reducelower.legalization.run import ground_of, refuse_declarations
 from reducelower.model.document import Document
 from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
-from reducelower.options import Book, Settings, Target
+from reducelower.options import Settings, Target
 from reducelower.plan import Plan
-from reducelower.recompose.expansions import raisable
-from reducelower.recompose.expressions import Form, forms_of, written_operators
+from reducelower.recompose.expansions import expandable
+from reducelower.recompose.expressions import written_operators
 from reducelower.recompose.raiser import Left, Raiser
 from reducelower.rewrites import Step
-from reducelower.rulebook import RuleBook, load_book
-from reducelower.rulebook.rules import SHIPPED
 
-__all__ = ["BOOKS", "known_operators", "raise_reductions", "raise_with_plan"]
-
-BOOKS: tuple[Book, ...] = (*SHIPPED, "portable")
-"""The rule books whose bodies are searched by default."""
+__all__ = ["known_operators", "raise_reductions", "raise_with_plan"]
 
 
 @of_any_model
@@ -40,7 +35,6 @@ def raise_reductions(
     model: Document,
     *,
     ops: Iterable[str] | None = None,
-    rules: Iterable[Book] = BOOKS,
     freeze_defaults: bool = False,
     element_types: Mapping[str, str] | None = None,
     ranks: Mapping[str, int] | None = None,
@@ -62,7 +56,6 @@ def raise_reductions(
     Args:
         model: any valid ONNX model, in any form; see `reducelower.legalize`.
         ops: operators to raise to, such as ``["ReduceLogSumExp"]``; None means all that there are forms for.
-        rules: rule books whose bodies are looked for: shipped ones by name, folders, or rule books.
         freeze_defaults: treat initializers that are also graph inputs as constants.
         element_types: element types by value name that the model does not state, such as ``{"y": "float32"}``.
         ranks: ranks by value name that the model does not state.
@@ -88,7 +81,7 @@ def raise_reductions(
     """
     check_options({"element_types": element_types, "ranks": ranks})
     settings = Settings(freeze_defaults=freeze_defaults, element_types=element_types, ranks=ranks, base_dir=base_dir)
-    result = raise_with_plan(model.message, settings, ops=ops, rules=rules, in_place=in_place)
+    result = raise_with_plan(model.message, settings, ops=ops, in_place=in_place)
     return Document(result.model)
 
 
@@ -97,24 +90,19 @@ def raise_with_plan(
     settings: Settings | None = None,
     *,
     ops: Iterable[str] | None = None,
-    rules: Iterable[Book] = BOOKS,
     in_place: bool = False,
 ) -> Legalized:
     """As `raise_reductions`, but return the plan as well, which `reducelower.verify` takes."""
     settings = settings or Settings()
-    books = [load_book(book) for book in rules]
-    chosen = None if ops is None else frozenset(ops)
-    available = known_operators(books)
-    for name in chosen or ():
-        if name not in available:
-            raise ValueError(f"there is no form of {name!r} to look for; there are of {', '.join(sorted(available))}")
+    available = known_operators()
+    chosen = available if ops is None else frozenset(ops)
+    for name in chosen - available:
+        raise ValueError(f"there is no form of {name!r} to look for; there are of {', '.join(sorted(available))}")
     with explain_failures(Document(model)):
-        return _raised(model, settings, available if chosen is None else chosen, books, in_place=in_place)
+        return _raised(model, settings, chosen, in_place=in_place)
 
 
-def _raised(
-    model: ModelProto, settings: Settings, chosen: Collection[str], books: Sequence[RuleBook], *, in_place: bool
-) -> Legalized:
+def _raised(model: ModelProto, settings: Settings, chosen: Collection[str], *, in_place: bool) -> Legalized:
     unchanged = check(skeleton(model), target=Target())
     if unchanged.refusals:
         raise ConversionError(unchanged.refusals)
@@ -124,8 +112,7 @@ def _raised(
     calling = deepcopy(model) if model.functions else None
     if calling is not None:
         inline(result)  # as verification does, which finds the sites by their positions
-    written = [form for name in written_operators() if name in chosen for form in forms_of(name)]
-    one_pass = partial(_one_pass, result, settings, unchanged, chosen, books, written)
+    one_pass = partial(_one_pass, result, settings, unchanged, chosen)
     before = skeleton(result, LARGEST_CONSTANT)
     plan, left = one_pass(before)
     further = plan
@@ -142,18 +129,12 @@ def _raised(
 
 
 def _one_pass(
-    result: ModelProto,
-    settings: Settings,
-    unchanged: Plan,
-    chosen: Collection[str],
-    books: Sequence[RuleBook],
-    written: Sequence[Form],
-    before: ModelProto,
+    result: ModelProto, settings: Settings, unchanged: Plan, chosen: Collection[str], before: ModelProto
 ) -> tuple[Plan, Sequence[Left]]:
     """Compose, in place, the operators that a model spells out; return the plan, and what was left."""
     source = Document(before)
     ground = ground_of(source, unchanged.source_opset, replace(settings, ir_version="keep"))
-    raiser = Raiser(ground, chosen, books, written)
+    raiser = Raiser(ground, chosen)
     try:
         sites = raiser.run(result, unchanged.source_opset)
     finally:
@@ -168,9 +149,9 @@ def _one_pass(
     return plan, raiser.left
 
 
-def known_operators(rules: Iterable[Book] = BOOKS) -> Collection[str]:
+def known_operators() -> frozenset[str]:
     """The operators with forms."""
-    return set(written_operators()).union(*(raisable(load_book(book)) for book in rules))
+    return frozenset((*written_operators(), *expandable()))
 
 
 def _sentences(left: Iterable[Left]) -> Iterator[str]:
