@@ -19,7 +19,7 @@ from reducelower.legalization.whole import Changed
 from reducelower.legalization.whole.attempts import attempt
 from reducelower.legalization.whole.features import fitted
 from reducelower.model.document import Document
-from reducelower.model.schemas import opset_of
+from reducelower.model.schemas import latest_opset, opset_of
 from reducelower.options import Book, Options, Settings, Target, check_names
 from reducelower.plan import Plan
 from reducelower.rulebook import load_book
@@ -233,12 +233,25 @@ def _plans(source: Document, target: Target, settings: Settings) -> _PlanAt:
 
 
 def _with_opset(source: Document, target: Target, plan_at: _PlanAt) -> Target:
-    """The target with the opset version that suits the runtime the model is for, if it is for one."""
-    if target.runtime is None:
-        return target
-    from reducelower.runtimes.opsets import opset_for
+    """The target with the opset version at which the model needs the fewest rewrites for a runtime, if it is for one.
 
-    return opset_for(target, opset_of(source.message), lambda goal: plan_at(goal.opset))
+    That is the model's own opset version or the one that the runtime prefers; the model's own wins a tie.
+    """
+    runtime = target.runtime
+    if runtime is None:
+        return target
+    if target.opset is not None:
+        if target.opset not in runtime.reads:
+            raise ValueError(f"{runtime} reads opsets {runtime.reads}, not {target.opset}")
+        return target
+    own, costs = opset_of(source.message), []
+    candidates = [*([own] if own in runtime.reads else []), min(runtime.prefer, latest_opset())]
+    for at, opset in enumerate(dict.fromkeys(candidates)):
+        plan = plan_at(opset)
+        costs.append((len(plan.refusals), len(plan.unmended), len(plan.sites), at, opset))
+        if not any(costs[-1][:3]):
+            break  # none can be better
+    return replace(target, opset=min(costs)[-1])
 
 
 def planned(document: Document, settings: Settings) -> Plan:

@@ -141,7 +141,6 @@ class Settings:
         cache: keep a record on disk of what held, as the command line does, so that later runs need not run it again.
         strict: a model that cannot be run is a failure.
 
-        inline: replace calls of local functions by copies of the functions before the model is converted.
         repair: repair faults that make a model invalid before it is converted, see `reducelower.repair`.
         overwrite: existing outputs may be replaced.
         in_place: outputs replace their inputs.
@@ -173,7 +172,6 @@ class Settings:
     cache: bool = False
     strict: bool = False
 
-    inline: bool = False
     repair: bool = False
     overwrite: bool = False
     in_place: bool = False

@@ -87,7 +87,6 @@ class Plan:
         ir_version: IR version before and after.
         fitted: sentences about changes of the whole model to fit the target.
         notes: sentences about the model as a whole that a user should act on; every output shows each as a ``note``.
-        left: sentences about forms that look like an operator to raise, but stay; a detail.
         unmended: sentences about unavoidable problems on the runtime: wrong results for some values, such as very large
             ones, or other shapes.
         as_it_is: if another opset version was chosen for a runtime, the plan for the model's own opset version. Its
@@ -103,7 +102,6 @@ class Plan:
     carried: int = 0
     ir_version: tuple[int, int] = (0, 0)
     notes: tuple[str, ...] = field(default=())
-    left: tuple[str, ...] = ()
     fitted: tuple[str, ...] = ()
     unmended: tuple[str, ...] = ()
     as_it_is: Plan | None = None
@@ -126,7 +124,7 @@ class Plan:
         rewritten = sorted(self.rewritten.items())
         lines = [f"{count}  {operator}  by {rule}" for (operator, rule), count in rewritten]
         lines += [f"refused: {sentence}" for sentence in sentences(self.refusals)]
-        return "\n  ".join([repr(self).removeprefix("Plan(").removesuffix(")"), *lines, *self.notes, *self.left])
+        return "\n  ".join([repr(self).removeprefix("Plan(").removesuffix(")"), *lines, *self.notes])
 
     @property
     def versions(self) -> str:
@@ -206,7 +204,6 @@ class Plan:
     def remarks(self) -> Iterator[Line]:
         """The lines for every output that do not depend on whether anything was rewritten."""
         yield from (Line("note", note.rstrip(".")) for note in self.notes)
-        yield from (Line("left", note.rstrip("."), is_detail=True) for note in self.left)
 
     @property
     def cautions(self) -> tuple[str, ...]:

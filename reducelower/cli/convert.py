@@ -36,7 +36,6 @@ __all__ = ["check", "convert", "expand", "raise_", "repair"]
             "Then fold what spells out a normalization or a composite reduction into that operator, as raise does.",
         ),
         *("--rules", *CONVERSION),
-        option("--inline", "First copy local functions in place of their calls."),
         *("--ir-version", "--repair", *VERIFICATION, "--report"),
     ),
 )
@@ -53,7 +52,7 @@ def convert(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
       reducelower convert model.onnx -o model17.onnx --opset 17 --raise
       reducelower convert models/ --output-dir converted/ --opset 17 --jobs 4 --resume
     """
-    if not (options["inline"] or has_goal(options)):
+    if not has_goal(options):
         raise click.UsageError(
             "say what to convert to: --opset N, --for NAME, --without OPERATOR or several; "
             "--ir-version N alone changes nothing else",
@@ -126,9 +125,8 @@ def expand(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
 def raise_(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:
     """Fold primitive forms into the operators they spell out, and verify: the way back from expand.
 
-    Composite Reduce operators, LayerNormalization, RMSNormalization, GroupNormalization, InstanceNormalization,
-    LpNormalization, Softmax, LogSoftmax and Gelu, if the model's opset version has them. What only looks like one of
-    them is left as it is, with the reason.
+    Composite Reduce operators, LayerNormalization, RMSNormalization, GroupNormalization, Softmax, LogSoftmax and Gelu,
+    if the model's opset version has them. What only looks like one of them is left as it is.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'.
 

@@ -46,7 +46,6 @@ def composed(first: Plan, second: Plan, source: ModelProto, between: ModelProto,
         carried=first.carried + covered[0] - covered[1],
         ir_version=(first.ir_version[0], second.ir_version[1]),
         notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
-        left=second.left,
         assumes_nonempty=first.assumes_nonempty or second.assumes_nonempty,
         steps=(*first.steps, *second.steps),
     )

@@ -10,8 +10,7 @@ from reducelower.api import legalized, planned
 from reducelower.errors import ConversionError
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.legalization.defects import find_defect
-from reducelower.legalization.whole import Changed
-from reducelower.legalization.whole.features import fitted, inlined
+from reducelower.legalization.whole.features import fitted
 from reducelower.model.document import Document
 from reducelower.model.skeleton import names_in
 from reducelower.options import Settings, Target
@@ -94,15 +93,14 @@ def convert(
 
 
 def _prepared(source: LoadedModel, settings: Settings) -> tuple[LoadedModel, tuple[str, ...]]:
-    """The model after repair, inlining and fitting, if requested, and notes about these."""
+    """The model after repair and fitting, if requested, and notes about these."""
     notes: tuple[str, ...] = ()
     if settings.repair:
         source, notes = repaired(source, repair(source.model))
-    inlining = inlined(source.document) if settings.inline else Changed(source.document)
-    fitting = fitted(inlining.document, settings.target.runtime, settings)
-    if refusals := (*inlining.refusals, *fitting.refusals):
-        raise ConversionError(refusals)
-    return replace(source, document=fitting.document), (*notes, *inlining.done, *fitting.done)
+    fitting = fitted(source.document, settings.target.runtime, settings)
+    if fitting.refusals:
+        raise ConversionError(fitting.refusals)
+    return replace(source, document=fitting.document), (*notes, *fitting.done)
 
 
 def _verifies_unchanged(settings: Settings) -> bool:

@@ -1,6 +1,6 @@
 """Decide whether a match is the operator, and build the replacement.
 
-The functions in the table return the nodes, or raise `NotItError` with a sentence about what is in the way.
+The functions in the table return the nodes, or raise `NotItError`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["TooOldError", "replacement"]
 
 
 class TooOldError(NotItError):
-    """The opset version is the only thing in the way."""
+    """The opset version is the only thing in the way; the message says which one has the operator."""
 
 
 def replacement(place: Place) -> list[NodeProto]:
@@ -36,7 +36,7 @@ def replacement(place: Place) -> list[NodeProto]:
     Raises:
         NotItError: it is not the operator.
     """
-    if place.form.is_reported:
+    if not place.form.is_reduction:
         _check(place)
     nodes = _OPERATORS.get(place.form.op_type, reduction)(place)
     _check_version(place)
@@ -45,16 +45,10 @@ def replacement(place: Place) -> list[NodeProto]:
 
 def _check(place: Place) -> None:
     graph, data = place.graph, place.data
-    if place.form.why_not:
-        raise NotItError(place.form.why_not)
-    if place.match.doubts:
-        raise NotItError(place.match.doubts[0])
-    if place.match.axes is not None and place.match.axes.stated is None:
-        raise NotItError("its axes are known at run time only")
-    if graph.element_type(data) is None:
-        raise NotItError(f"the element type of {data!r} is not known; declare it with --type {data}=TYPE")
-    if place.match.most_dimensions > (graph.rank(data) or 0):
-        raise NotItError("a constant of one element adds dimensions")
+    has_axes = place.match.axes is None or place.match.axes.stated is not None
+    adds_dimensions = place.match.most_dimensions > (graph.rank(data) or 0)
+    if not has_axes or graph.element_type(data) is None or adds_dimensions:
+        raise NotItError
     # A sum has to be divided by the number of its elements, or multiplied by the inverse.
     for name in ("count", "share"):
         if name in place.values:
@@ -74,7 +68,7 @@ def _check_version(place: Place) -> None:
     assert definition is not None
     assert element_type is not None
     if f"tensor({element_type_name(element_type)})" not in definition.inputs[0].types:
-        raise NotItError(f"it does not take {element_type_name(element_type)}")
+        raise NotItError
 
 
 # The operators
@@ -98,7 +92,7 @@ def _by_layer(place: Place) -> list[NodeProto]:
         vectors.append(vector(place, names[1], sizes, 0, 0.0, kind))
     # RMSNormalization returns the type of its scale, but shape inference assumes that of the data.
     if kind != graph.element_type(place.data):
-        raise NotItError("its result is of another type than its data")
+        raise NotItError
     return [_node(place, [data, *vectors], axis=-last_axes, epsilon=epsilon_of(place))]
 
 
@@ -118,15 +112,13 @@ def _group(place: Place) -> list[NodeProto]:
     graph, data = place.graph, place.data
     rank, kind = graph.rank(data), graph.element_type(data)
     if rank is None or rank < 3:
-        raise NotItError(f"the rank of {data!r} is not known to be three or more")
+        raise NotItError
     channels = _channels_by_scale(place, rank) or sizes_of(place, [1])[0]
     groups = _groups(place, channels)
-    if not graph.has_same_sizes(place.output, data):
-        raise NotItError("what was brought to groups is not brought back to the shape it had")
-    for name, number in (("ones", 1), ("zeros", 0)):
-        value = graph.constant(place.values[name])
-        if value is None or not (value == number).all():
-            raise NotItError("the InstanceNormalization in it has scale or bias of its own")
+    ones, zeros = (graph.constant(place.values[name]) for name in ("ones", "zeros"))
+    is_plain = ones is not None and zeros is not None and bool((ones == 1).all() and (zeros == 0).all())
+    if not is_plain or not graph.has_same_sizes(place.output, data):
+        raise NotItError
     vectors = [vector(place, name, [channels], rank - 2, like, kind) for name, like in (("scale", 1.0), ("bias", 0.0))]
     return [_node(place, [place.data, *vectors], num_groups=groups, epsilon=epsilon_of(place))]
 
@@ -134,21 +126,21 @@ def _group(place: Place) -> list[NodeProto]:
 def _groups(place: Place, channels: int) -> int:
     value, shape = place.graph.constant(place.values["group_shape"]), place.graph.shape(place.data)
     if value is None or value.ndim != 1 or value.size < 3 or shape is None:
-        raise NotItError("the shape that its groups are brought to is not constant")
+        raise NotItError
     batch, groups = int(value[0]), int(value[1])
     if groups < 1 or channels % groups or (batch != 0 and batch != shape[0]):
-        raise NotItError(f"the shape {value.tolist()} does not bring its {channels} channels to groups")
+        raise NotItError
     return groups
 
 
 def _along_axis(place: Place) -> list[NodeProto]:
     """Softmax and LogSoftmax along one axis; before opset 13 Softmax flattens from that axis on."""
     if len(place.axes) != 1:
-        raise NotItError(f"it goes over {len(place.axes)} axes, and the operator over one")
+        raise NotItError
     (axis,) = place.axes
     rank = place.graph.rank(place.data)
     if place.opset < 13 and (rank is None or axis % rank != rank - 1):
-        raise NotItError(f"before opset 13 the operator goes over all axes from axis {axis} on")
+        raise NotItError
     return [_node(place, axis=axis, **dict(place.form.attributes))]
 
 
@@ -156,7 +148,7 @@ def _gelu(place: Place) -> list[NodeProto]:
     if not place.form.attributes["approximate"]:
         return [_node(place)]
     if place.graph.element_type(place.data) == TensorProto.DOUBLE:
-        raise NotItError("it is computed in double, and the operator's constants are floats")
+        raise NotItError  # the operator's constants are floats
     return [_node(place, approximate="tanh")]
 
 

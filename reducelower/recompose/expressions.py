@@ -125,7 +125,6 @@ class Form:
         name: its name in reports.
         inputs: its inputs; the first is the operator's.
         attributes: attributes of the operator that the form implies, by name.
-        why_not: why this only looks like the operator; empty if it is the operator.
         element_types: those of the data that it is for; None for all.
     """
 
@@ -134,7 +133,6 @@ class Form:
     inputs: tuple[str, ...]
     result: Expression
     attributes: Mapping[str, Any]
-    why_not: str = ""
     element_types: frozenset[int] | None = None
 
     @cached_property
@@ -143,25 +141,22 @@ class Form:
         return frozenset(_ends(self.result))
 
     @property
-    def is_reported(self) -> bool:
-        """Whether to report a match that is left; not for Reduce operators, since too much looks like them."""
-        return not self.op_type.startswith("Reduce")
+    def is_reduction(self) -> bool:
+        """Whether it is a form of a Reduce operator."""
+        return self.op_type.startswith("Reduce")
 
 
 @cache
 def written_operators() -> tuple[str, ...]:
     """The operators with forms here."""
-    return tuple(sorted({name for book in load_forms() for name in book.operators}))
+    return load_forms().operators
 
 
 @cache
 def forms_of(op_type: str) -> tuple[Form, ...]:
-    """The forms of an operator; look-alikes come last."""
-    forms = []
-    for book in load_forms():
-        sources, helpers = book.written(op_type)
-        forms += [_form(source, helpers, book.name) for source in sources]
-    return tuple(sorted(forms, key=lambda form: bool(form.why_not)))
+    """The forms of an operator."""
+    sources, helpers = load_forms().written(op_type)
+    return tuple(_form(source, helpers, load_forms().name) for source in sources)
 
 
 def _form(source: Source, helpers: Helpers, book: str) -> Form:
@@ -170,14 +165,12 @@ def _form(source: Source, helpers: Helpers, book: str) -> Form:
     references = {name: Variable(name) for name in function.attribute}
     for node in function.node:
         values[node.output[0]] = _expression(node, values, helpers, references)
-    is_lookalike = book.endswith("lookalikes")
     return Form(
         function.name,
         f"{book}/{function.name}",
         tuple(function.input),
         values[function.output[0]],
         {attribute.name: attribute.i for attribute in function.attribute_proto},
-        function.doc_string if is_lookalike else "",
         claim_of(source).types,
     )
 

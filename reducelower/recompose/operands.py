@@ -1,4 +1,4 @@
-"""Operands and attributes of composed operators, or a sentence about what is in the way."""
+"""Operands and attributes of composed operators."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from math import prod
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from reducelower.model.schemas import element_type_name
 from reducelower.recompose.expressions import AXES_ARE_INPUT, is_near
 from reducelower.recompose.place import Place
 
 __all__ = [
     "NotItError",
-    "WrongVectorError",
     "check_number",
     "epsilon_of",
     "reduction",
@@ -26,11 +24,7 @@ __all__ = [
 
 
 class NotItError(Exception):
-    """What is in the way, as a sentence without a subject."""
-
-
-class WrongVectorError(NotItError):
-    """A constant scale or bias does not fit; the part without it is not the operator either."""
+    """A match is not the operator."""
 
 
 def epsilon_of(place: Place) -> float:
@@ -38,18 +32,16 @@ def epsilon_of(place: Place) -> float:
     if "epsilon" in place.match.attributes:
         return float(place.match.attributes["epsilon"])
     value = place.graph.constant(place.values.get("epsilon"))
-    if value is None or value.size != 1:
-        raise NotItError("its epsilon is not a constant of one element")
-    if value.ndim > (place.graph.rank(place.data) or 0):
-        raise NotItError("its epsilon adds dimensions")
+    if value is None or value.size != 1 or value.ndim > (place.graph.rank(place.data) or 0):
+        raise NotItError
     number = float(value.reshape(()))
     if not number >= 0:
-        raise NotItError(f"its epsilon is {number:g}")
+        raise NotItError
     return number
 
 
 def refuse_double(place: Place) -> None:
-    """Refuse forms that compute in double."""
+    """Refuse forms that compute in double, which the operator's stash_type does not have."""
     kind = place.graph.element_type(place.data)
     widened = kind == TensorProto.FLOAT and any(
         place.graph.element_type(value) == TensorProto.DOUBLE
@@ -57,7 +49,7 @@ def refuse_double(place: Place) -> None:
         if (made := place.graph.made(value)) is not None and made.op_type == "Cast"
     )
     if kind == TensorProto.DOUBLE or widened:
-        raise NotItError("it is computed in double, and the operator's stash_type has no double")
+        raise NotItError
 
 
 def trailing(place: Place) -> int:
@@ -65,7 +57,7 @@ def trailing(place: Place) -> int:
     rank, axes = place.graph.rank(place.data), place.axes
     last = range(-len(axes), 0) if rank is None else range(rank - len(axes), rank)
     if not axes or axes != tuple(last):
-        raise NotItError(f"it goes over axes {list(axes)}, which are not the last ones")
+        raise NotItError
     return len(axes)
 
 
@@ -74,7 +66,7 @@ def sizes_of(place: Place, axes: Sequence[int]) -> list[int]:
     shape = place.graph.shape(place.data)
     sizes = [] if shape is None else [shape[axis] for axis in axes]
     if not sizes or not all(sizes):
-        raise NotItError(f"the shape of {place.data!r} is not known along axes {list(axes)}")
+        raise NotItError
     return [size for size in sizes if size]
 
 
@@ -85,24 +77,19 @@ def vector(place: Place, name: str, shape: Sequence[int], around: int, neutral: 
     """
     value, graph = place.values.get(name), place.graph
     if kind is None:
-        raise NotItError(f"the element type of {place.output!r} is not known")
+        raise NotItError
     if value is None:
         return place.constant(np.full(shape, neutral, helper.tensor_dtype_to_np_dtype(kind)), name)
     actual = graph.shape(value)
-    if graph.element_type(value) != kind:
-        raise NotItError(f"its {name} {value!r} is not of type {element_type_name(kind)}")
+    if graph.element_type(value) != kind or actual is None:
+        raise NotItError
     if actual == tuple(shape) and not around:
         return value
-    expected = (*shape, *(1,) * around)
-    if actual is None or _stripped(actual) != _stripped(expected) or len(actual) > (graph.rank(place.data) or 0):
-        shown = "unknown shape" if actual is None else f"shape {['?' if size is None else size for size in actual]}"
-        wrong = NotItError if graph.constant(value) is None else WrongVectorError
-        raise wrong(f"its {name} {value!r} is of {shown}, where {list(expected)} belongs")
-    if len(_stripped(expected)) < len(expected) and len(actual) < len(expected):
-        raise NotItError(f"its {name} {value!r} is of shape {list(actual)}, where {list(expected)} belongs")
-    constant = graph.constant(value)
-    if constant is None:
-        raise NotItError(f"its {name} {value!r} is of shape {list(actual)} and no constant that could be given another")
+    expected, constant = (*shape, *(1,) * around), graph.constant(value)
+    fits = _stripped(actual) == _stripped(expected) and len(actual) <= (graph.rank(place.data) or 0)
+    is_short = len(_stripped(expected)) < len(expected) and len(actual) < len(expected)
+    if constant is None or not fits or is_short:
+        raise NotItError
     return place.constant(constant.reshape(tuple(shape)), name)
 
 
@@ -124,8 +111,8 @@ def reduction(place: Place) -> list[NodeProto]:
     dimensions = max(place.match.most_dimensions, 0 if count is None else count.ndim)
     attributes = {**place.match.attributes, **form.attributes}
     is_within = _is_within(place, dimensions, attributes["keepdims"])
-    if place.match.doubts or not (has_types and has_axes and is_within):
-        raise NotItError("it differs from the operator")
+    if not (has_types and has_axes and is_within):
+        raise NotItError
     if "count" in place.values:
         check_number(place, place.values["count"], inverse=False)
     node = NodeProto(op_type=form.op_type, input=[place.data], output=[place.output])
@@ -157,10 +144,7 @@ def check_number(place: Place, divisor: str, *, inverse: bool) -> None:
     sizes = None if shape is None else [shape[axis] if axis < len(shape) else None for axis in place.axes]
     is_known = summed is None or summed.stated is not None
     if value is None or value.size != 1 or shape is None or sizes is None or not is_known or not all(sizes):
-        raise NotItError("it is not known whether the sums are divided by the number of elements")
-    if value.ndim > len(shape):
-        raise NotItError("a constant of one element adds dimensions")
+        raise NotItError
     number, count = float(value.reshape(-1)[0]), prod(size or 0 for size in sizes)
-    if not is_near(number, 1 / count if inverse else count, value.dtype):
-        how = "multiplied" if inverse else "divided"
-        raise NotItError(f"its sums are {how} by {number:g}, and {count} elements are added up")
+    if value.ndim > len(shape) or not is_near(number, 1 / count if inverse else count, value.dtype):
+        raise NotItError

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from onnx import ModelProto
 
@@ -15,7 +15,7 @@ from reducelower.plan import Site
 from reducelower.recompose.composites import TooOldError, replacement
 from reducelower.recompose.expansions import Manner, expanded_forms
 from reducelower.recompose.expressions import PASSING_ON, Form, forms_of, written_operators
-from reducelower.recompose.operands import NotItError, WrongVectorError
+from reducelower.recompose.operands import NotItError
 from reducelower.recompose.place import Place
 from reducelower.recompose.search import Search
 from reducelower.recompose.surroundings import Surroundings
@@ -25,15 +25,13 @@ from reducelower.scope.ground import Ground
 __all__ = ["Left", "Raiser"]
 
 
-@dataclass(frozen=True)
-class Left:
-    """Something that looks like an operator but stays; `by_opset` if another opset version would allow it."""
+class Left(NamedTuple):
+    """Something that would be an operator at another opset version."""
 
     op_type: str
     node: str
     graph: str
     why: str
-    by_opset: bool = False
 
 
 def compose(
@@ -45,44 +43,35 @@ def compose(
     reads one of its inner values, unless that reader is removed as well.
     """
     accepted: list[Place] = []
-    refused: list[tuple[frozenset[int], Left]] = []
+    too_old: list[tuple[Place, str]] = []
     covered = set(removed)
-    blocked: set[int] = set()
     ends: set[int] = set()
-
-    def left(place: Place, why: str, *, by_opset: bool = False) -> Left:
-        node = graph.nodes[place.last]
-        return Left(place.form.op_type, node_label(node, place.last), scope.path, why, by_opset)
-
     by_end: dict[str, list[Form]] = {}
     for form in forms:
         for end in form.ends:
             by_end.setdefault(end, []).append(form)
     for last in reversed(range(len(graph.nodes))):
         ending = by_end.get(graph.op_types[last])
-        if not ending or last in covered or last in blocked or not graph.outputs[last]:
+        if not ending or last in covered or not graph.outputs[last]:
             continue
         for place in _places(ending, search, graph, last, scope.opset):
             region = place.region
-            if not region.isdisjoint(removed) or not (place.form.is_reported or graph.is_inside(region, last)):
+            if not region.isdisjoint(removed) or (place.form.is_reduction and not graph.is_inside(region, last)):
                 continue
             try:
                 place.nodes = replacement(place)
-            except NotItError as reason:
-                if place.form.is_reported:
-                    by_opset = isinstance(reason, TooOldError)
-                    refused.append((region, left(place, str(reason), by_opset=by_opset)))
-                if isinstance(reason, WrongVectorError):
-                    blocked |= region
+            except TooOldError as reason:
+                too_old.append((place, str(reason)))
+                continue
+            except NotItError:
                 continue
             if region.isdisjoint(ends):
                 accepted.append(place)
                 ends.add(last)
                 covered |= region
             break
-    settled, given_up = _settle(accepted, graph)
-    refused += [(place.region, left(place, why)) for place, why in given_up]
-    return settled, _reported(refused, {index for place in settled for index in place.region})
+    settled = _settle(accepted, graph)
+    return settled, list(_left(too_old, scope, {index for place in settled for index in place.region}))
 
 
 def _places(forms: Sequence[Form], search: Search, graph: Surroundings, last: int, opset: int) -> list[Place]:
@@ -94,10 +83,9 @@ def _places(forms: Sequence[Form], search: Search, graph: Surroundings, last: in
     return sorted(places, key=lambda place: len(place.match.nodes), reverse=True)
 
 
-def _settle(accepted: Sequence[Place], graph: Surroundings) -> tuple[list[Place], list[tuple[Place, str]]]:
+def _settle(accepted: Sequence[Place], graph: Surroundings) -> list[Place]:
     """Give up operators with an inner value that something else reads, but keep nodes that only pass on a value."""
     settled = list(accepted)
-    given_up: list[tuple[Place, str]] = []
     is_settled = False
     while not is_settled:  # what is kept or given up reads values that others compute on the way
         is_settled = True
@@ -110,10 +98,8 @@ def _settle(accepted: Sequence[Place], graph: Surroundings) -> tuple[list[Place]
             if kept == outer:
                 place.region -= kept
             else:
-                name = graph.nodes[min(outer - kept)].output[0]
-                given_up.append((place, f"{name!r}, which it computes on the way, is read elsewhere"))
                 settled.remove(place)
-    return settled, given_up
+    return settled
 
 
 def _read_afterwards(settled: Sequence[Place], graph: Surroundings) -> set[str]:
@@ -129,18 +115,13 @@ def _may_stay(index: int, place: Place, graph: Surroundings) -> bool:
     return node.op_type in PASSING_ON and graph.producers.get(node.input[0]) not in place.region
 
 
-def _reported(refused: Sequence[tuple[frozenset[int], Left]], removed: set[int]) -> list[Left]:
-    """The matches to report as left: of overlapping ones that which another opset version allows, else the largest.
-
-    Matches with removed nodes are not reported.
-    """
-    reported: list[Left] = []
+def _left(too_old: Iterable[tuple[Place, str]], scope: GraphScope, removed: set[int]) -> Iterator[Left]:
+    """What another opset version would allow: of overlapping matches the largest, and none with removed nodes."""
     seen = set(removed)
-    for region, left in sorted(refused, key=lambda item: (item[1].by_opset, len(item[0])), reverse=True):
-        if region.isdisjoint(seen):
-            reported.append(left)
-            seen |= region
-    return reported
+    for place, why in sorted(too_old, key=lambda item: len(item[0].region), reverse=True):
+        if place.region.isdisjoint(seen):
+            yield Left(place.form.op_type, node_label(place.graph.nodes[place.last], place.last), scope.path, why)
+            seen |= place.region
 
 
 class Raiser:
@@ -169,9 +150,9 @@ class Raiser:
         manners, present = _manners(surroundings, scope), frozenset(surroundings.op_types)
         names = self._ops if manners or not _SIGNS.isdisjoint(present) else ()
         by_hand = [form for name in written_operators() if name in names for form in forms_of(name)]
-        composites = [form for form in by_hand if form.is_reported]
+        composites = [form for form in by_hand if not form.is_reduction]
         reductions = [*expanded_forms(self._ops, scope.opset, manners, present)]
-        reductions += [form for form in by_hand if not form.is_reported]
+        reductions += [form for form in by_hand if form.is_reduction]
         search = Search(surroundings)
         for forms in (composites, reductions):
             operators, left = compose(scope, surroundings, forms, search, removed)

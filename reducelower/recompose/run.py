@@ -122,10 +122,7 @@ def _raised(model: ModelProto, settings: Settings, chosen: Collection[str], *, i
         plan = composed(plan, further, before, between, result) if further.sites else plan
     if calling is not None and not plan.sites:
         result.CopyFrom(calling)
-    mendable = _sentences(each for each in left if each.by_opset)
-    others = _sentences(each for each in left if not each.by_opset)
-    notes = (*plan.notes, *mendable)
-    return Legalized(result, replace(plan, notes=notes, left=tuple(others)))
+    return Legalized(result, replace(plan, notes=(*plan.notes, *_sentences(left))))
 
 
 def _one_pass(
@@ -155,7 +152,7 @@ def known_operators() -> frozenset[str]:
 
 
 def _sentences(left: Iterable[Left]) -> Iterator[str]:
-    """One sentence for each operator and reason, about what looked like the operator but stayed."""
+    """One sentence for each operator and reason, about what would be the operator at another opset version."""
     groups: dict[tuple[str, str], list[Left]] = {}
     for each in left:
         groups.setdefault((each.op_type, each.why), []).append(each)

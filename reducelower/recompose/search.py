@@ -64,7 +64,6 @@ class Match(NamedTuple):
         values, attributes: the bindings of the form's variables.
         axes: the reduced axes; None if nothing is reduced.
         seen: the value of each part of the form, by the part's id.
-        doubts: differences from the operator, as sentences.
         most_dimensions: the highest rank of a constant of one element.
     """
 
@@ -73,7 +72,6 @@ class Match(NamedTuple):
     attributes: Mapping[str, Any]
     seen: Mapping[int, str]
     axes: Axes | None = None
-    doubts: tuple[str, ...] = ()
     most_dimensions: int = 0
 
 
@@ -174,9 +172,7 @@ class Search:
                     return None
                 state = state._replace(attributes={**state.attributes, value.name: stated})
             elif stated != value:
-                if name != "keepdims":
-                    return None
-                state = state._replace(doubts=(*state.doubts, f"its {made.op_type} drops the axes it reduces"))
+                return None
         return state
 
     def _with_axes(self, pattern: Application, made: Made, state: Match | None) -> Match | None:
@@ -199,13 +195,11 @@ class Search:
         axes = self._graph.constant(value)
         return None if axes is None or axes.dtype != np.int64 or axes.ndim > 1 else tuple(axes.reshape(-1).tolist())
 
-    def _agreed(self, state: Match, axes: Axes) -> Match:
-        """The match with the axes of one more node."""
+    def _agreed(self, state: Match, axes: Axes) -> Match | None:
+        """The match with the axes of one more node; None if they are other ones."""
         if state.axes is None:
             return state._replace(axes=axes)
-        if state.axes.is_same(axes, self._graph):
-            return state
-        return state._replace(doubts=(*state.doubts, "its reductions go over different axes"))
+        return state if state.axes.is_same(axes, self._graph) else None
 
 
 def _orders(op_type: str, operands: Sequence[str]) -> Iterable[Sequence[str]]:

@@ -65,6 +65,6 @@ def _model(model: Outcome) -> Mapping[str, Any]:
             "without_types": sorted(plan.target.without_types),
             "carried": plan.carried,
             "sites": [asdict(site) for site in plan.sites],
-            "notes": [*plan.notes, *plan.left],
+            "notes": list(plan.notes),
         }
     return facts

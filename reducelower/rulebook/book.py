@@ -233,15 +233,10 @@ class RuleBook(Folder):
 
 
 @cache
-def load_forms() -> tuple[RuleBook, ...]:
-    """The forms that people write by hand, which are recomposed but never expanded to, and what only looks like them.
-
-    They share helpers.
-    """
-    folder = home() / "forms"
-    helpers = Folder(folder / "composites", {}).helpers
-    names = ("composites", "lookalikes")
-    return tuple(RuleBook(f"forms/{name}", folder / name, trusted=True, helpers=helpers) for name in names)
+def load_forms() -> RuleBook:
+    """The forms that people write by hand, which are recomposed but never expanded to."""
+    folder = home() / "forms" / "composites"
+    return RuleBook("forms/composites", folder, trusted=True, helpers=Folder(folder, {}).helpers)
 
 
 @cache

@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
-from reducelower import ConversionError, Plan, Refusal, Target, check, legalize
+from reducelower import ConversionError, Target, check, legalize
 from reducelower.conformance.case import Case
-from reducelower.errors import RuleError
 from reducelower.legalization.memo import forget
 from reducelower.model.schemas import opset_of
-from reducelower.runtimes.opsets import opset_for
 from tests.models import floats, model, run
 from tests.runtimes.toaster import HEAD, runtime
 
@@ -109,28 +107,11 @@ def test_a_search_in_vain_ends_soon(op_type: str, element: str, facts: list[str]
     assert 0 < tried <= 200
 
 
-def test_no_version_is_tried_at_which_an_operator_is_what_it_was_refused_as() -> None:
-    """ReduceSum changed at 11 and 13 (its page): from 14 to 19 it is what it is at 13, at 11 what it is at 12."""
-    tried: list[int | None] = []
-
-    def attempt(target: Target) -> Plan:
-        tried.append(target.opset)
-        refusals = (Refusal("graph", "sum", "ReduceSum", "it is missing"),)
-        return Plan(20, target, refusals=refusals)
-
-    goal = Target(runtime=runtime('operators = ["ReduceSum"]\nis = "absent"\nopsets = "12-21"'))
-    assert opset_for(goal, 20, attempt).opset == 20
-    assert tried == [20, 13, 12, 11, 10]
-
-
-def test_a_version_at_which_a_rule_is_broken_is_none_to_choose() -> None:
-    def attempt(target: Target) -> Plan:
-        if target.opset == 12:
-            raise RuleError("this rule is not asked for at any other version")
-        refusals = (Refusal("graph", "sum", "ReduceSum", "it is missing"),)
-        return Plan(20, target, refusals=() if target.opset == 11 else refusals)
-
-    assert opset_for(Target(runtime=runtime()), 20, attempt).opset == 11
+def test_the_version_that_needs_the_fewest_rewrites_is_chosen() -> None:
+    wrong = runtime("operators = ['ReduceL1']\nis = 'wrong'\nopsets = '13'")
+    for opset, chosen in ((20, 20), (13, 13), (22, 13)):
+        source = node("a = Identity (x) y = ReduceL1 (a)", opset)
+        assert check(source, target=Target(runtime=wrong)).target.opset == chosen
 
 
 def test_weights_of_a_constant_are_not_written_out_as_text() -> None:
