@@ -86,11 +86,6 @@ class Outcome:
         return _STATUS[self.verdict]
 
     @property
-    def kept(self) -> bool:
-        """Whether the output is from an earlier run, and nothing was done."""
-        return self.verdict == "kept"
-
-    @property
     def passed(self) -> bool:
         """Whether the model passed: its exit status is 0."""
         return self.status == DONE

@@ -40,7 +40,7 @@ def convert_all(
     def text(outcome: Outcome) -> str:
         if not (outcome.output and not outcome.problems) and not (verbose and outcome.plan is not None):
             return ""
-        in_full = (verbose or len(tasks) == 1) and not outcome.kept
+        in_full = (verbose or len(tasks) == 1) and outcome.verdict != "kept"
         return full_text(outcome, verbose=verbose) if in_full else short_text(outcome)
 
     how = converting(settings)

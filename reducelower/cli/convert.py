@@ -81,7 +81,8 @@ def convert(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
         *(*CONVERSION, "--repair", *VERIFICATION, "--report"),
     ),
 )
-def expand(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:
+@click.pass_context
+def expand(ctx: click.Context, /, models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:
     """Replace composite Reduce operators by simpler ones, at the model's own opset version, and verify.
 
     Normalizations (LayerNormalization, RMSNormalization, Softmax ...), which are made of reductions as well, are
@@ -99,14 +100,8 @@ def expand(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
     from reducelower.rulebook import load_book
 
     names = operators or load_book(options["rules"]).reductions
-    target = Target(
-        None,
-        names,
-        options["without_types"],
-        assume_nonempty=options["assume_nonempty"],
-        without_domains=options["without_domains"],
-    )
-    return convert_all("expand", models, replace(settings_of(target, options), ir_version="keep"), options)
+    settings = settings_of(target_of({**options, "without": names}, ctx), options)
+    return convert_all("expand", models, replace(settings, ir_version="keep"), options)
 
 
 @click.command(

@@ -223,7 +223,7 @@ def target_of(options: Mapping[str, Any], ctx: click.Context) -> Target:
     """The target that the options describe; a usage error if a runtime does not read the opset version."""
     from reducelower.options import Target
 
-    opset: int | None = options["opset"]
+    opset: int | None = options.get("opset")
     target = Target(
         opset,
         frozenset(options["without"]),
@@ -231,7 +231,7 @@ def target_of(options: Mapping[str, Any], ctx: click.Context) -> Target:
         assume_nonempty=options["assume_nonempty"],
         without_domains=options["without_domains"],
     )
-    if not options["for_runtimes"]:
+    if not options.get("for_runtimes"):
         return target
     from reducelower.runtimes import TargetError, combined
 

@@ -182,14 +182,10 @@ def _ir_version(text: str) -> str | int:
     """``auto``, ``keep`` or a number."""
     if text in ("auto", "keep"):
         return text
-    from onnx import IR_VERSION
+    from reducelower.arguments import check_options
 
     number = _integer(text, "is neither 'auto' nor 'keep' nor a number")
-    if not 3 <= number <= IR_VERSION:
-        raise ValueError(
-            f"IR version {number} cannot be written; give one from 3, the oldest in which models state their opset "
-            f"version, to {IR_VERSION}, the newest that the installed onnx knows"
-        )
+    check_options({"ir_version": number})
     return number
 
 

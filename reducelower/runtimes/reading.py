@@ -170,14 +170,8 @@ def _file(content: str, source: str) -> _File:
 
 def _extended(name: str, source: str, folder: Path) -> Runtime:
     """The runtime that a file extends."""
-    if name.endswith(SUFFIX):
-        name = str(folder / name)
-        if Path(name).resolve() == Path(source).resolve():
-            raise TargetError("names the file itself", source, "extends")
-    elif name == source:
-        raise TargetError("names the target itself", source, "extends")
     try:
-        return load_runtime(name)
+        return load_runtime(folder / name if name.endswith(SUFFIX) else name)
     except TargetError as error:
         raise TargetError(str(error), source, "extends") from None
     except RecursionError:

@@ -14,7 +14,7 @@ pytest.importorskip("onnxscript")
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_rule_as_an_onnxscript_function_expands_and_raises() -> None:
+def test_a_rule_as_an_onnxscript_function_expands() -> None:
     ran = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "onnxscript_rules.py")],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -24,7 +24,6 @@ def test_a_rule_as_an_onnxscript_function_expands_and_raises() -> None:
     )
     assert ran.returncode == 0, ran.stderr
     lines = {line.split()[0]: line.split() for line in ran.stdout.splitlines()}  # onnxscript may add some of its own
-    expanded, verified, raised = (lines[first] for first in ("expanded:", "verified", "raised:"))
+    expanded, verified = lines["expanded:"], lines["verified"]
     assert "ReduceLogSumExp" not in expanded
     assert verified[1:3] == ["equal", "on"]
-    assert "ReduceLogSumExp" in raised
