@@ -110,8 +110,15 @@ def newest_official_opset() -> int:
 
 
 def suite(operators: Collection[str] | None = None) -> list[Case]:
-    """Every case of some operators (by default all), in the order in which they run."""
-    wanted = frozenset((*REDUCTIONS, *PARTS) if operators is None else operators)
+    """Every case of some operators (by default all), in the order in which they run.
+
+    Raises:
+        ValueError: there are no cases of an operator.
+    """
+    known = (*REDUCTIONS, *PARTS)
+    wanted = frozenset(known if operators is None else operators)
+    if unknown := sorted(wanted.difference(known)):
+        raise ValueError(f"the suite has no models of {', '.join(unknown)}; it has those of {', '.join(known)}")
     cases: list[Case] = []
     for opset in range(OLDEST, newest_official_opset() + 1):
         for operator in REDUCTIONS:
