@@ -23,7 +23,6 @@ from onnx import ModelProto
 import reducelower
 from reducelower.api import legalize
 from reducelower.verification.checking.cache import forget
-from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.runtimes import OnnxRuntime
 from reducelower.verification.running.source import CannotRunError, Source
 from reducelower.verification.whole.runs import SourceRuns
@@ -38,7 +37,7 @@ def running(before: ModelProto, after: ModelProto, inputs: dict[str, Any]) -> fl
     Raises:
         CannotRunError: onnxruntime does not load one of them, or runs it on no inputs.
     """
-    cases = SourceRuns(Source(before), inputs).run((_RUNTIME,), Clock(None), []).cases
+    cases = SourceRuns(Source(before), inputs).run((_RUNTIME,), []).cases
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4

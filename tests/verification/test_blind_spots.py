@@ -23,7 +23,7 @@ from reducelower.verification.inputs.declared import InputSpec
 
 
 def fed(specs: list[InputSpec], limits: Limits, accepts: Accepts) -> list[Case]:
-    return list(Sets(specs, limits, 0)(accepts, accepts))
+    return list(Sets(specs, limits)(accepts, accepts))
 
 
 def test_the_first_sizes_that_fit_get_every_kind_of_values() -> None:

@@ -11,8 +11,8 @@ from onnx import ModelProto
 
 from reducelower import Target, legalize
 from reducelower.verification import Regions, Verification, verify_regions
-from reducelower.verification.checking.checker import Checker
 from reducelower.verification.running.clock import Clock
+from reducelower.verification.running.conditions import under
 from reducelower.verification.running.foreign import ForeignRuntime
 from reducelower.verification.running.runtimes import OnnxRuntime
 from reducelower.verification.running.source import OutOfTimeError, Source
@@ -38,10 +38,11 @@ def within(budget: float | None, after: ModelProto, runtime: str = "onnxruntime"
 
 
 def compared(before: Source, after: Source, runtime: str, clock: Clock, regions: Regions | None) -> Verification:
-    comparison = Comparison(SourceRuns(before, {}), after, runtime, (), None, clock, regions)
-    if comparison.run():
-        explain(comparison)
-        comparison.finish()
+    comparison = Comparison(SourceRuns(before, {}), after, runtime, (), regions)
+    with under(clock=clock):
+        if comparison.run():
+            explain(comparison)
+            comparison.finish()
     return verdict_on([comparison], regions)
 
 
@@ -98,15 +99,14 @@ def times(number: int) -> dict[str, np.ndarray]:
 
 def test_a_runtime_in_a_process_of_its_own_is_stopped_and_starts_again() -> None:
     session = ForeignRuntime("onnxruntime").load(Source(model(MULTIPLYING)))
-    with pytest.raises(OutOfTimeError, match="no answer within 1 s") as caught:
-        session.run(times(10_000_000), 1.0)
-    assert caught.value.unsupported
-    np.testing.assert_array_equal(session.run(times(0), 60.0)[0], times(0)["x"])
+    with under(clock=Clock(1.0)), pytest.raises(OutOfTimeError, match="no answer within"):
+        session.run(times(10_000_000))
+    np.testing.assert_array_equal(session.run(times(0))[0], times(0)["x"])
 
 
 def test_no_time_left_is_a_limit() -> None:
-    with pytest.raises(OutOfTimeError):
-        OnnxRuntime().load(Source(model(MULTIPLYING))).run(times(100_000), 0.0)
+    with under(clock=Clock(0.0)), pytest.raises(OutOfTimeError):
+        OnnxRuntime().load(Source(model(MULTIPLYING))).run(times(100_000))
 
 
 def test_what_no_time_was_left_to_explain_is_no_difference() -> None:
@@ -118,7 +118,8 @@ def test_what_no_time_was_left_to_explain_is_no_difference() -> None:
         opset=17,
     )
     made = legalize(source, Target(13))
-    regions = verify_regions(source, made.model, made.plan, checker=Checker(clock=Looked(0.0)))
+    with under(clock=Looked(0.0)):
+        regions = verify_regions(source, made.model, made.plan)
     assert not regions.findings
     found = compared(Source(source), Source(made.model), "onnxruntime", Clock(1000.0), regions)
     assert found.verdict == "not shown"

@@ -18,6 +18,7 @@ from reducelower.verification import SiteVerification, verify_regions
 from reducelower.verification.checking.cache import Cache, default_folder, forget
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.tally import Tally
+from reducelower.verification.running.conditions import under
 from tests.models import model
 
 from .clocks import Looked
@@ -40,8 +41,9 @@ def checked(source: ModelProto, cache: Cache) -> tuple[SiteVerification, bool]:
     forget()
     made = legalize(source, Target(13))
     clock = Looked(None)
-    checker = Checker(clock=clock, values=lambda names: {name: VALUES[name] for name in names}, cache=cache)
-    (found,) = verify_regions(source, made.model, made.plan, checker=checker).findings
+    checker = Checker(values=lambda names: {name: VALUES[name] for name in names}, cache=cache)
+    with under(clock=clock):
+        (found,) = verify_regions(source, made.model, made.plan, checker=checker).findings
     return found, clock.gone > 5
 
 

@@ -60,7 +60,7 @@ def test_a_region_is_fed_few_elements_at_any_rank(rank: int) -> None:
     if rank > MOST_AXES:
         pytest.skip(f"arrays of the installed numpy have {MOST_AXES} axes at most")
     spec = InputSpec("x", TensorProto.FLOAT, tuple(f"N{axis}" for axis in range(rank)))
-    cases = list(Sets([spec], Limits(), 0)(lambda feeds: True, lambda feeds: True))
+    cases = list(Sets([spec], Limits())(lambda feeds: True, lambda feeds: True))
     shapes = {case.feeds["x"].shape for case in cases}
     assert all(len(shape) == rank and math.prod(shape) <= 4_000_000 for shape in shapes)
     assert {0, 1} < {shape[0] for shape in shapes}
@@ -70,7 +70,7 @@ def test_a_region_is_fed_few_elements_at_any_rank(rank: int) -> None:
 def test_very_many_operands_are_not_all_varied_alone(count: int) -> None:
     """The sets of 300 operands held 600,000 arrays."""
     specs = [InputSpec(f"x{at}", TensorProto.FLOAT, (2,)) for at in range(count)]
-    cases = list(Sets(specs, Limits(), 0)(lambda feeds: True, lambda feeds: True))
+    cases = list(Sets(specs, Limits())(lambda feeds: True, lambda feeds: True))
     alone = {case.label.split("input ")[1].split()[0] for case in cases if "values in input" in case.label}
     assert len(alone) == count if count <= 20 else 1 <= len(alone) < 20
     assert all(case.feeds.keys() == {spec.name for spec in specs} for case in cases)
@@ -137,6 +137,6 @@ def test_most_sets_have_few_values_where_the_data_is_large(
     def accepts(feeds: Mapping[str, Any]) -> bool:
         return takes(feeds["x"], feeds["w"])
 
-    cases = list(Sets(specs, Limits(), 0, [sample])(accepts, accepts))
+    cases = list(Sets(specs, Limits(), [sample])(accepts, accepts))
     assert len(cases) > 20
     assert sum(case.feeds["x"].size < 10_000 for case in cases) > 0.8 * len(cases)

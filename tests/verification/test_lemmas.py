@@ -18,6 +18,7 @@ from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.sites import of_rewrites
 from reducelower.verification.regions.align import align
 from reducelower.verification.running.clock import Clock
+from reducelower.verification.running.conditions import under
 from tests.models import model
 
 from .clocks import Looked
@@ -43,11 +44,12 @@ def findings(source: ModelProto, made: Legalized, clock: Clock | None = None) ->
         dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
         values[value.name] = np.array([4, 2]) if value.name == "s" and dims == [2] else rng.standard_normal(dims)
         values[value.name] = values[value.name].astype(dtype)
-    checker = Checker(clock=clock or Clock(None), values=lambda names: {name: values[name] for name in names})
+    checker = Checker(values=lambda names: {name: values[name] for name in names})
     inferences = Inference(source), Inference(made.model)
     found = align(source, made.model, made.plan, inferences=inferences)
     assert all(claim.is_same or claim.entry is not None for claim in found.claims)
-    return [finding for finding, _ in of_rewrites(found.claims, checker)]
+    with under(clock=clock or Clock(None)):
+        return [finding for finding, _ in of_rewrites(found.claims, checker)]
 
 
 def with_fault(made: Legalized, op_type: str, change: Change, at: int) -> Legalized:

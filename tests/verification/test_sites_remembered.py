@@ -10,8 +10,8 @@ import pytest
 
 from reducelower.verification import Tolerance, verify_regions
 from reducelower.verification.checking import cache
-from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.tally import Tally
+from reducelower.verification.running.conditions import under
 from tests.models import model
 
 from .clocks import Looked
@@ -28,7 +28,8 @@ def nothing_remembered() -> Iterator[None]:
 def is_run(given: Rewrite, **options: Any) -> bool:
     """Whether a check looks at the clock more often than for cutting the region."""
     clock = Looked(None)
-    verify_regions(given.before, given.after, given.plan, checker=Checker(clock=clock, **options))
+    with under(clock=clock, **options):
+        verify_regions(given.before, given.after, given.plan)
     return clock.gone > 1
 
 
@@ -88,7 +89,7 @@ def test_another_rewrite_is_run(what: str) -> None:
     assert is_run(ANOTHER[what])
 
 
-@pytest.mark.parametrize("options", [{"seed": 1}, {"tolerances": {"float": Tolerance(ulp=1)}}], ids=str)
+@pytest.mark.parametrize("options", [{"seed": 1}, {"tolerances": (("float", Tolerance(ulp=1)),)}], ids=str)
 def test_a_check_of_another_kind_is_run(options: dict[str, Any]) -> None:
     assert is_run(to_input())
     assert is_run(to_input(), **options)

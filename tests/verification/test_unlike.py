@@ -15,8 +15,8 @@ from reducelower.options import Target
 from reducelower.plan import Plan, Site
 from reducelower.verification import verify_regions
 from reducelower.verification.checking.cache import forget
-from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.sites import Regions
+from reducelower.verification.running.conditions import under
 from tests.models import model
 
 from .clocks import Looked
@@ -53,7 +53,8 @@ def within(budget: float | None, before: ModelProto, after: ModelProto) -> tuple
     """What was found within so many looks at the clock, and how many there were."""
     forget()
     clock = Looked(budget)
-    return verify_regions(before, after, checker=Checker(clock=clock)), clock.gone
+    with under(clock=clock):
+        return verify_regions(before, after), clock.gone
 
 
 def test_of_many_unlike_regions_a_few_are_looked_at_in_detail() -> None:
@@ -89,7 +90,8 @@ def test_a_region_that_a_plan_knows_is_a_difference_all_the_same() -> None:
     before = model(f"{outputs} {{ s = Tanh (x)  a = Neg (x)  y = Neg (a) }}", 18)
     after = model(f"{outputs} {{ s = Sin (x)  a = Abs (x)  y = Min (x, a) }}", 18)
     plan = Plan(18, Target(opset=18), (Site("graph", "Tanh#0", "Tanh", "by hand", 0, 0, 1),))
-    found = verify_regions(before, after, plan, checker=Checker(clock=Looked(18)))
+    with under(clock=Looked(30)):
+        found = verify_regions(before, after, plan)
     assert found.unseen
     assert [(finding.op_type, finding.status) for finding in found.findings] == [
         ("Tanh", "different"),

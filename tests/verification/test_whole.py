@@ -13,7 +13,6 @@ from onnx import TensorProto, helper, numpy_helper
 from reducelower import convert_version
 from reducelower.errors import UnreadableModelError
 from reducelower.verification import verify
-from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.source import CannotRunError, Source
 from reducelower.verification.whole.runs import SourceRuns
 from tests.models import model
@@ -176,8 +175,8 @@ def test_last_digits_of_an_output_are_not_looked_into() -> None:
 def test_what_is_watched_inside_is_of_the_run_that_is_made_anyway() -> None:
     source = model("g (float[3] x) => (float[3] y) { a = Neg (x)  s = SequenceConstruct (a)  y = Abs (a) }")
     runs = SourceRuns(Source(source), {"x": np.array([1, -2, 3], np.float32)})
-    seen = runs.seen(("onnxruntime",), Clock(None), ["a", "y"])
-    run = runs.run(("onnxruntime",), Clock(None), [])
+    seen = runs.seen(("onnxruntime",), ["a", "y"])
+    run = runs.run(("onnxruntime",), [])
     assert seen["a"] is run.inside["a"]
     assert (seen["a"] == [-1, 2, -3]).all()
     assert (seen["y"] == [1, 2, 3]).all()
@@ -187,8 +186,8 @@ def test_what_is_watched_inside_is_of_the_run_that_is_made_anyway() -> None:
 def test_where_nothing_inside_is_given_the_source_is_run_all_the_same() -> None:
     source = model("g (float[3] x) => (float[3] y) { a = Optional <type = float[3]> ()  y = Abs (x) }")
     runs = SourceRuns(Source(source), {})
-    assert "x" in runs.seen(("onnxruntime",), Clock(None), ["a"])
-    assert runs.run(("onnxruntime",), Clock(None), []).runtime == "onnxruntime"
+    assert "x" in runs.seen(("onnxruntime",), ["a"])
+    assert runs.run(("onnxruntime",), []).runtime == "onnxruntime"
 
 
 def test_that_the_source_takes_no_inputs_is_found_once() -> None:
@@ -203,7 +202,7 @@ def test_that_the_source_takes_no_inputs_is_found_once() -> None:
     runs, asked = SourceRuns(Source(model(reshapes)), Given()), []
     for _ in range(2):
         with pytest.raises(CannotRunError, match="no inputs were found that it accepts"):
-            runs.run(("onnxruntime",), Clock(None), [])
+            runs.run(("onnxruntime",), [])
         asked.append(Given.asked)
     assert asked[0] == asked[1] > 0
 
@@ -216,4 +215,4 @@ def test_a_reason_of_onnxruntime_begins_after_the_place_in_its_code() -> None:
         23,
     )
     with pytest.raises(CannotRunError, match=r"accepts: onnxruntime: inconsistent total_sequence_length"):
-        SourceRuns(Source(given), {}).run(("onnxruntime",), Clock(None), [])
+        SourceRuns(Source(given), {}).run(("onnxruntime",), [])

@@ -12,7 +12,6 @@ from onnx import ModelProto, TensorProto, helper
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
-from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.checking.cache import Cache
 from reducelower.verification.checking.tally import Tally, finding_of
 from reducelower.verification.checking.two_sides import run_both
@@ -21,7 +20,6 @@ from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.findings import HOLDING, SiteVerification
 from reducelower.verification.inputs.declared import may_have
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, small_models
-from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.reference import float_types, no_evidence, wrong_in_reference
 
@@ -32,20 +30,14 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True)
 class Checker:
-    """Checks regions, and remembers in a cache which held. Once the clock is over, a check raises an OutOfTimeError.
+    """Checks regions, and remembers in a cache which held.
 
     Attributes:
-        seed: for the values that are made.
-        tolerances: by element type, for operators other than Reduce.
-        clock: the time left.
         values: gives values of the main graph by name, from a run of the source.
         seen: the values that it gave so far; None for those it could not give.
         cache: what held before.
     """
 
-    seed: int = 0
-    tolerances: Mapping[str, Tolerance] | None = None
-    clock: Clock = field(default_factory=lambda: Clock(None))
     values: Callable[[Collection[str]], Mapping[str, Any]] = lambda names: {}
     seen: dict[str, Any] = field(default_factory=dict)
     cache: Cache = field(default_factory=Cache)
@@ -83,15 +75,14 @@ class Checker:
     def _sets(self, pair: Pair, samples: Sequence[Mapping[str, Array]], **more: Any) -> Sets:
         # Inputs of unknown type are fed floats.
         specs = [replace(item, element_type=item.element_type or TensorProto.FLOAT) for item in pair.inputs]
-        return Sets(specs, limits_of(pair), self.seed, samples, rests_on_names=pair.rests_on_names, **more)
+        return Sets(specs, limits_of(pair), samples, rests_on_names=pair.rests_on_names, **more)
 
     def _tally(self, pair: Pair, sets: Sets) -> Tally:
         conditions = None if sets.only_samples else self._conditions(pair, sets)
         found = None if conditions is None else self.cache.get(conditions)
         if found is None:
-            self.clock.check()
             models = small_models(pair)
-            run = partial(run_both, pair, models, sets=sets, tolerances=self.tolerances, clock=self.clock)
+            run = partial(run_both, pair, models, sets=sets)
             found = _tried(pair, sets, run, models)
             if conditions is not None and found.status in HOLDING:
                 self.cache.put(conditions, found)
@@ -105,8 +96,7 @@ class Checker:
         sizes = (pair.sizes, *sets.others)
         shapes = tuple(tuple(value.shape for value in sample.values()) for sample in sets.samples)
         rests = tuple(sorted(sets.fixed)), sets.rests_on_names
-        tolerances = tuple(sorted((self.tolerances or {}).items()))
-        return conditions(), pair.key, sizes, shapes, rests, pair.is_raised, versions, self.seed, tolerances
+        return conditions(), pair.key, sizes, shapes, rests, pair.is_raised, versions
 
 
 def some(items: Sequence[_Item]) -> Sequence[_Item]:

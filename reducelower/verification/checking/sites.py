@@ -24,6 +24,7 @@ from reducelower.verification.regions.align import align
 from reducelower.verification.regions.claims import Alignment, Claim
 from reducelower.verification.regions.cut import cut, lemma
 from reducelower.verification.regions.pairs import Pair
+from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError
 
 __all__ = ["Regions", "nodes_of", "of_rewrites", "verify_regions"]
@@ -102,18 +103,19 @@ def verify_regions(
     Args:
         before, after: the source model and the converted model, without local functions.
         plan: what the conversion did, if there was one.
-        checker: checks each region until its clock is over; `Regions.unseen` says what was not reached.
+        checker: checks each region until the time is over; `Regions.unseen` says what was not reached.
     """
     checker = checker or Checker()
     aligned = partial(align, before, after, plan, inferences=(Inference(before), Inference(after)))
     first = _judge(aligned(), checker)
-    within = f"within the budget of {checker.clock.budget or 0:g} s; raise --verify-budget"
+    clock = conditions().clock
+    within = f"within the budget of {clock.budget or 0:g} s; raise --verify-budget"
     if first.left:
         regions = f"{first.left:,} of {counted(len(first.alignment.claims), 'differing region')}"
         return first.undecided(f"{regions} not reached {within}")
     if not first.may_mislead():
         return first
-    second = None if checker.clock.over else _judge(aligned(by_name=False), checker)
+    second = None if clock.over else _judge(aligned(by_name=False), checker)
     if second is None or second.left:
         return first.undecided(f"whether regions hold where the models are aligned otherwise was not seen {within}")
     return second if all(finding.ok for finding, _ in second.judged) else first
@@ -136,7 +138,7 @@ def _findings(claims: Sequence[Claim], checker: Checker) -> Iterator[Judged]:
     groups: dict[object, _Group] = {}
     uncut: dict[tuple[str, str, str], list[Claim]] = {}
     for claim in (claim for claim in claims if id(claim) not in settled):
-        checker.clock.check()
+        conditions().clock.check()
         try:
             groups.setdefault((pair := cut(claim)).key, _Group()).add([pair], [claim])
         except CannotRunError as error:
@@ -168,7 +170,7 @@ def of_rewrites(claims: Sequence[Claim], checker: Checker) -> Iterator[Judged]:
     checker.watch({claim.names[part] for claim in chosen for part in claim.operands})
     groups: dict[object, _Group] = {}
     for alike in kinds.values():
-        checker.clock.check()
+        conditions().clock.check()
         pairs = [lemma(claim, checker.seen) for claim in some(alike)]
         groups.setdefault(tuple(dict.fromkeys(pair.key for pair in pairs)), _Group()).add(pairs, alike)
     for group in groups.values():

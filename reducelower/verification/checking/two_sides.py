@@ -12,7 +12,6 @@ import numpy as np
 from onnx import ModelProto
 
 from reducelower.numerics.measure import element_type_of, identical, is_float
-from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.checking.tally import Tally
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.sets import Sets
@@ -23,9 +22,9 @@ from reducelower.verification.judging.judge import judge
 from reducelower.verification.judging.question import Question
 from reducelower.verification.judging.sides import Sides
 from reducelower.verification.regions.pairs import Pair
-from reducelower.verification.running.clock import Clock
+from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.runtimes import runtime_named, try_run
-from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
+from reducelower.verification.running.source import CannotRunError, Source
 
 __all__ = ["run_both"]
 
@@ -39,8 +38,6 @@ def run_both(
     models: tuple[ModelProto, ModelProto],
     runtimes: tuple[str, str],
     sets: Sets,
-    tolerances: Mapping[str, Tolerance] | None,
-    clock: Clock,
 ) -> Tally:
     """Run both sides of a region, each in a runtime, on every set of inputs, and judge the results."""
     tally = Tally(runtime=" / ".join(dict.fromkeys(runtimes)))
@@ -56,7 +53,7 @@ def run_both(
         else:
             tally.note("different", f"the replacement does not load: {error.reason}")
         return tally
-    sides = Sides(pair, models, runtimes, (left, right), tolerances, sets.seed, clock)
+    sides = Sides(pair, models, runtimes, (left, right))
     return _Run(sides, sets, tally).run()
 
 
@@ -71,21 +68,16 @@ class _Run:
     _last: tuple[dict[str, Any], list[Any]] | None = None
 
     def run(self) -> Tally:
-        """Run all sets of inputs until the sides differ on one; raise an OutOfTimeError once the time is over."""
-        clock, tally = self._sides.clock, self._tally
+        """Run all sets of inputs until the sides differ on one."""
+        tally = self._tally
         for case in self._sets(self._source_takes, self._both_take):
-            clock.check()
             try:
                 expected = self._source_gives(case.feeds)
-            except OutOfTimeError:
-                raise
             except CannotRunError as error:
                 tally.refused.append(error.reason)
                 continue
             try:
-                results = self._sides.sessions[1].run(case.feeds, clock.left)
-            except OutOfTimeError:
-                raise
+                results = self._sides.sessions[1].run(case.feeds)
             except CannotRunError as error:
                 self._note_failure(error, case)
                 continue
@@ -121,13 +113,13 @@ class _Run:
 
     def _is_beyond_tolerance(self, question: Question) -> bool:
         """Whether the caller's tolerance says nothing about such inputs: it is meant for the scale of the outputs."""
-        is_of_caller = element_type_of(question.results[0]) in (self._sides.tolerances or {})
+        is_of_caller = conditions().has_own_tolerance(element_type_of(question.results[0]))
         is_large = question.tolerance.absolute > 0 and question.case.range[1] > _ORDINARY
         return is_of_caller and (is_large or (question.are_numbers and question.is_extreme))
 
     def _compare_parts(self, case: Case, before: Any, after: Any) -> None:
         """Compare sequences, maps and optional values part by part."""
-        for item in compare_outputs(("value",), [before], [after], runtime="", tolerances=self._sides.tolerances):
+        for item in compare_outputs(("value",), [before], [after], runtime=""):
             if item.verdict == "different":
                 self._tally.note("different", f"{item.name}: {item.reason}", case)
             self._tally.values += int(np.prod(item.shape_before, dtype=np.int64))
@@ -138,7 +130,6 @@ class _Run:
         The absolute values of a case that loses something are scaled.
         """
         low, high = 1.0, case.range[1]
-        self._sides.clock.check()
         try:
             if high <= low or not self._loses(case, 1.0) or self._loses(case, low / high):
                 return 0.0
@@ -162,7 +153,7 @@ class _Run:
 
     def _results(self, feeds: Mapping[str, Any]) -> Iterator[list[Any]]:
         """What both sides give."""
-        return (session.run(feeds, None) for session in self._sides.sessions)
+        return (session.run(feeds) for session in self._sides.sessions)
 
     def _loses(self, case: Case, factor: float) -> bool:
         """Whether something that is finite before is not finite after, on absolute values that are scaled."""
@@ -193,7 +184,6 @@ class _Run:
 
     def _source_takes(self, feeds: Mapping[str, Any]) -> bool:
         """Whether the source accepts these inputs; if not, the tally notes why."""
-        self._sides.clock.check()  # many sizes may be tried before the first set of inputs
         objection = self._objection(feeds)
         if objection is not None:
             self._tally.refused.append(objection)
@@ -204,7 +194,7 @@ class _Run:
         known, results = self._last or ({}, [])
         if self._last and known.keys() == feeds.keys() and all(known[name] is feeds[name] for name in known):
             return results
-        return self._sides.sessions[0].run(feeds, self._sides.clock.left)
+        return self._sides.sessions[0].run(feeds)
 
     def _objection(self, feeds: Mapping[str, Any]) -> str | None:
         if reason := unfit(feeds, *self._sides.models):

@@ -19,6 +19,7 @@ from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.feeding.sizes import LARGE, SOME, Base, of_region
 from reducelower.verification.inputs.declared import InputSpec, named, names_in, related
+from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.memory import most_elements
 
 __all__ = ["DRAWS", "Accepts", "Bases"]
@@ -43,7 +44,6 @@ class Bases:
     Attributes:
         specs: the inputs, with their declared sizes.
         limits: what may not be fed.
-        seed: seed for random values.
         samples: inputs captured in a run of the model, one for each of some of the sites.
         fixed: sizes that the replacement may depend on.
         rests_on_names: whether the rewrite depends on which sizes share a name, so that only the samples' sizes fit.
@@ -51,7 +51,6 @@ class Bases:
 
     specs: Sequence[InputSpec]
     limits: Limits
-    seed: int
     samples: Sequence[Mapping[str, Array]] = ()
     fixed: Collection[int] = ()
     rests_on_names: bool = False
@@ -125,7 +124,7 @@ class Bases:
         self, names: Collection[str], shapes: Mapping[str, tuple[int, ...]], kinds: Mapping[str, str], *seed: int
     ) -> dict[str, Array]:
         """Values for some inputs by name; random ones where no kind is given."""
-        rng = np.random.default_rng([self.seed, *seed])
+        rng = np.random.default_rng([conditions().seed, *seed])
         return {
             name: self._fillings[name].values(kinds.get(name, "random"), shapes[name], rng, shapes) for name in names
         }

@@ -10,6 +10,7 @@ import numpy as np
 from reducelower.numerics.measure import Array, element_type_of, is_float, measure
 from reducelower.numerics.tolerance import Tolerance, tolerance_for
 from reducelower.verification.findings import DISTANCES, OutputComparison
+from reducelower.verification.running.conditions import conditions
 
 __all__ = ["compare_outputs", "tells", "unlike", "worst_of"]
 
@@ -47,14 +48,15 @@ def compare_outputs(
     """One comparison per tensor that two runs on the same inputs returned.
 
     Args:
+        tolerances: by element type, in place of the caller's.
         widen: factor on the default tolerances; above 1 when the sides ran in different runtimes.
         by_tensor: compare by the largest magnitude of each tensor, since two runtimes may compute differently.
     """
-    found = []
+    found, own = [], dict(conditions().tolerances) if tolerances is None else tolerances
     for name, left, right in zip(names, before, after, strict=True):
         here, there = dict(_tensors(name, left)), dict(_tensors(name, right))
         for part in [*here, *(extra for extra in there if extra not in here)]:
-            found.append(_compare(part, here.get(part), there.get(part), runtime, tolerances, widen, by_tensor))
+            found.append(_compare(part, here.get(part), there.get(part), runtime, own, widen, by_tensor))
     return found
 
 
@@ -72,7 +74,7 @@ def _compare(
     before: Array | None,
     after: Array | None,
     runtime: str,
-    tolerances: Mapping[str, Tolerance] | None,
+    tolerances: Mapping[str, Tolerance],
     widen: float,
     by_tensor: bool,
 ) -> OutputComparison:
@@ -85,7 +87,7 @@ def _compare(
     if reason := unlike(before, after):
         return OutputComparison(*facts, "different", reason)
     tolerance = tolerance_for(type_before, tolerances)
-    if widen != 1.0 and type_before not in (tolerances or {}):
+    if widen != 1.0 and type_before not in tolerances:
         tolerance = Tolerance(int(tolerance.ulp * widen), tolerance.relative * widen, tolerance.absolute)
     difference = measure(before, after, tolerance, by_tensor=by_tensor)
     return OutputComparison(

@@ -24,6 +24,7 @@ from reducelower.verification.feeding.filling import Case
 from reducelower.verification.judging.compare import unlike
 from reducelower.verification.judging.exact import bounds, specimen_of
 from reducelower.verification.judging.sides import Sides
+from reducelower.verification.running.conditions import conditions
 
 __all__ = ["NEAR_THE_END", "Question", "agree", "finite", "is_between"]
 
@@ -55,7 +56,7 @@ class Question:
     def __post_init__(self) -> None:
         before, after = self.results
         element_type, pair = element_type_of(before), self.sides.pair
-        self.tolerance = tolerance_for(element_type, self.sides.tolerances)
+        self.tolerance = conditions().tolerance(element_type)
         clause = unlike(before, after)
         self.found = Difference(clause) if clause else measure(before, after, self.tolerance)
         self.are_numbers = not clause and before.dtype.kind not in "OSUT"  # of one shape
@@ -116,7 +117,7 @@ class Question:
     def exact(self) -> tuple[Array, Array, Array] | None:
         """The bounds between which exact arithmetic has a Reduce operator; None if it is none, or long."""
         pair, element_type = self.sides.pair, element_type_of(self.results[0])
-        if not pair.is_reduction or element_type in (self.sides.tolerances or {}):
+        if not pair.is_reduction or conditions().has_own_tolerance(element_type):
             return None
         (node,) = self.sides.models[pair.is_raised].graph.node
         specimen = specimen_of(node, {**pair.constants[0], **self.case.feeds})

@@ -11,11 +11,9 @@ from onnx import ModelProto
 
 from reducelower.model.graph import walk
 from reducelower.numerics.measure import Array, identical, is_float, smallest_and_eps
-from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.operators import BY_PROBABILITY, RANDOM
 from reducelower.verification.regions.pairs import Pair
-from reducelower.verification.running.clock import Clock
-from reducelower.verification.running.conditions import CPU
+from reducelower.verification.running.conditions import CPU, conditions
 from reducelower.verification.running.reference import wrong_in_reference
 from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime, Session, try_load, try_run
 from reducelower.verification.running.source import Source
@@ -37,25 +35,18 @@ class Sides:
         models: its two sides.
         runtimes: the names of the runtimes in which they are loaded.
         sessions: both loaded.
-        tolerances: by element type, replacing the defaults.
-        seed: for changes of last places.
-        clock: the time left.
     """
 
     pair: Pair
     models: tuple[ModelProto, ModelProto]
     runtimes: tuple[str, str]
     sessions: tuple[Session, Session]
-    tolerances: Mapping[str, Tolerance] | None
-    seed: int
-    clock: Clock
     _others: dict[tuple[str, bool], Session | None] = field(default_factory=dict)
 
     def given(self, way: str, feeds: Mapping[str, Any], at: int, *, of_result: bool = False) -> Array | None:
         """One output of a side in another way, which is a key of `_WAYS`; None if that is no evidence or fails."""
         key = way, of_result
         if key not in self._others:
-            self.clock.check()
             self._others[key] = _WAYS[way](self.models[of_result], self.runtimes)
         results = try_run(self._others[key], feeds)
         return results[at] if results and isinstance(results[at], np.ndarray) else None
@@ -64,7 +55,7 @@ class Sides:
         """What a side gives when every float in its inputs moves by one or two last places."""
         if any(isinstance(value, np.ndarray) and is_float(value) and value.size for value in feeds.values()):
             for draw in range(_DRAWS):
-                rng = np.random.default_rng([self.seed, draw, 1])
+                rng = np.random.default_rng([conditions().seed, draw, 1])
                 results = try_run(self.sessions[of_result], {name: _moved(value, rng) for name, value in feeds.items()})
                 yield from (results or ())[at : at + 1]
 
@@ -77,7 +68,7 @@ class Sides:
         kinds = {node.op_type for node in walk(self.pair.nodes)}
         if kinds.isdisjoint(RANDOM):
             return False
-        again = (self.sessions[0].run(feeds, None)[at] for _ in range(REDRAWN))
+        again = (self.sessions[0].run(feeds)[at] for _ in range(REDRAWN))
         return not kinds.isdisjoint(BY_PROBABILITY) or not all(identical(value, result) for value in again)
 
 

@@ -43,10 +43,15 @@ class Clock:
         """A sentence that says how many sets of inputs the budget was enough for."""
         return f"The budget of {self.budget:g} s allowed {counted(count, 'set')} of inputs."
 
+    @property
+    def error(self) -> OutOfTimeError:
+        """What to raise when the budget is used up."""
+        return OutOfTimeError(f"the budget of {self.budget:g} s is used up")
+
     def check(self) -> None:
         """Raise OutOfTimeError when the budget is used up."""
         if self.over:
-            raise OutOfTimeError(f"the budget of {self.budget:g} s is used up", unsupported=True)
+            raise self.error
 
 
 class _Watch:

@@ -1,16 +1,18 @@
-"""Settings for every run of a verification: execution provider, memory, empty tensors, isolation."""
+"""Settings for every run of a verification: provider, memory, isolation, time, seed, tolerances."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
 from reducelower.errors import SettingError
+from reducelower.numerics.tolerance import Tolerance, tolerance_for
 from reducelower.text import did_you_mean
+from reducelower.verification.running.clock import Clock
 
 __all__ = [
     "CPU",
@@ -37,12 +39,26 @@ class Conditions:
         memory: GB that a run may take; None for no limit.
         feeds_empty: whether empty tensors are fed: not if a conversion assumes that there are none.
         isolates: whether each model runs in a process of its own, where processes can be forked.
+        seed: for the values that are made.
+        tolerances: the caller's, by element type, in place of the defaults.
+        clock: the time left; once it is over, no run is begun.
     """
 
     provider: str = CPU
     memory: float | None = DEFAULT_MEMORY
     feeds_empty: bool = True
     isolates: bool = False
+    seed: int = 0
+    tolerances: tuple[tuple[str, Tolerance], ...] = ()
+    clock: Clock = field(default_factory=lambda: Clock(None), compare=False, repr=False)
+
+    def has_own_tolerance(self, element_type: str) -> bool:
+        """Whether the caller chose the tolerance of an element type."""
+        return element_type in dict(self.tolerances)
+
+    def tolerance(self, element_type: str) -> Tolerance:
+        """The tolerance for an element type."""
+        return tolerance_for(element_type, dict(self.tolerances))
 
 
 _current: ContextVar[Conditions] = ContextVar("conditions", default=Conditions())  # noqa: B039  # it is frozen

@@ -7,6 +7,7 @@ from typing import Any
 
 from reducelower.conformance.process import Subject, UnusableError, Worker
 from reducelower.conformance.runtimes import RUNTIMES as ADAPTERS
+from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.memory import check_results
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Session, Source, as_declared
 
@@ -55,7 +56,10 @@ class _ForeignSession:
         self._worker = runtime.worker(_TIME_LIMIT)
         self._declared = source.proto
 
-    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+    def run(self, feeds: Mapping[str, Any]) -> list[Any]:
+        clock = conditions().clock
+        clock.check()
+        timeout = clock.left
         name = self._runtime.name
         declared = self._declared.graph
         in_order = {value.name: feeds[value.name] for value in declared.input if value.name in feeds}
@@ -66,7 +70,7 @@ class _ForeignSession:
         if answer.kind != "outputs":
             message = " ".join(answer.text.split())[:300]
             if answer.kind == "hang" and timeout is not None:
-                raise OutOfTimeError(f"{name}: {message}", unsupported=True)
+                raise OutOfTimeError(f"{name}: {message}")
             # It may only lack an operator, so this says nothing against the rewrites.
             raise CannotRunError(f"{name}: {message}", unsupported=True)
         if len(answer.outputs) != len(declared.output):

@@ -18,9 +18,9 @@ from reducelower.child import Child
 from reducelower.errors import SettingError
 from reducelower.numerics.measure import Array, is_narrow_float
 from reducelower.verification.running.clock import terminated_after
-from reducelower.verification.running.conditions import conditions
+from reducelower.verification.running.conditions import conditions, under
 from reducelower.verification.running.memory import TooLargeError, allowed_bytes, check_results
-from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Session, Source, default_opset
+from reducelower.verification.running.source import CannotRunError, Session, Source, default_opset
 from reducelower.verification.running.weights import held_by
 
 __all__ = ["OLDEST", "OnnxRuntime"]
@@ -91,7 +91,10 @@ class _OnnxRuntimeSession:
         self._has_arena = has_arena
         self._quiet = _quiet_run(has_arena)
 
-    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+    def run(self, feeds: Mapping[str, Any]) -> list[Any]:
+        clock = conditions().clock
+        clock.check()
+        timeout = clock.left
         for name, value in feeds.items():
             if not isinstance(value, np.ndarray) or value.dtype.kind in _PLAIN:
                 continue
@@ -106,7 +109,7 @@ class _OnnxRuntimeSession:
                 results = list(self._session.run(None, own, options))
         except Exception as error:  # as above
             if options.terminate:
-                raise OutOfTimeError(f"it did not finish within {timeout:.0f} s") from error
+                raise clock.error from error
             raise _arena_exhausted(str(error)) or _onnxruntime_error(error) from error
         check_results(results, self._model)
         return results
@@ -213,10 +216,12 @@ class _IsolatedSession:
         self._child: Child | None = None
         self._start()
 
-    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+    def run(self, feeds: Mapping[str, Any]) -> list[Any]:
         """Run once, as a `Session` does; a CannotRunError if that ends the process."""
+        clock = conditions().clock
+        clock.check()
         child = self._child or self._start()
-        child.pipe.send((feeds, timeout))
+        child.pipe.send((feeds, clock))
         results: list[Any] = self._answer(child)
         return results
 
@@ -248,8 +253,9 @@ def _serve(pipe: Any, load: Callable[[], Any]) -> None:
         pipe.send(error)
         return
     while True:
-        feeds, timeout = pipe.recv()
+        feeds, clock = pipe.recv()
         try:
-            pipe.send(session.run(feeds, timeout))
+            with under(clock=clock):
+                pipe.send(session.run(feeds))
         except Exception as error:
             pipe.send(error)

@@ -16,6 +16,7 @@ from reducelower.model.graph import all_nodes
 from reducelower.model.numbers import FLOATS, HALVES
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset
 from reducelower.verification.operators import column
+from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.memory import TooLargeError, allowed_bytes, check_results
 from reducelower.verification.running.onnx_runtime import OLDEST
 from reducelower.verification.running.sizes import evaluator_bytes, shape_key
@@ -60,7 +61,8 @@ class _ReferenceSession:
     evaluator: Any
     needed: dict[object, int] = field(default_factory=dict)
 
-    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+    def run(self, feeds: Mapping[str, Any]) -> list[Any]:
+        conditions().clock.check()
         key = tuple(map(shape_key, feeds.values()))
         if key not in self.needed:
             self.needed[key] = evaluator_bytes(self.model, feeds)

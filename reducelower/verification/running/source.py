@@ -23,6 +23,7 @@ from reducelower.verification.running.weights import is_held, with_weights, with
 __all__ = [
     "CannotRunError",
     "OutOfTimeError",
+    "RunError",
     "Session",
     "Source",
     "as_declared",
@@ -34,8 +35,17 @@ __all__ = [
 _LONG_SPELLING = "ai.onnx"
 
 
-class CannotRunError(Exception):
-    """A model that a runtime cannot load or run, with a reason that ends a sentence.
+class RunError(Exception):
+    """A run that did not come about, with a reason that ends a sentence."""
+
+    def __init__(self, reason: str) -> None:
+        """Keep the reason."""
+        self.reason = reason
+        super().__init__(reason)
+
+
+class CannotRunError(RunError):
+    """A model that a runtime cannot load or run.
 
     It is unsupported if the runtime lacks something (a kernel, an opset version, an element type), rather than finds
     the model wrong.
@@ -43,27 +53,23 @@ class CannotRunError(Exception):
 
     def __init__(self, reason: str, *, unsupported: bool = False) -> None:
         """Keep the reason; `unsupported` is for gaps of the runtime."""
-        self.reason = reason
         self.unsupported = unsupported
         super().__init__(reason)
 
 
-class OutOfTimeError(CannotRunError):
-    """A run that was stopped or not started because its time is over; it says nothing against the model."""
+class OutOfTimeError(RunError):
+    """A run that was stopped or not started because the time is over (`conditions`); nothing else is to be tried."""
 
 
 class Session(Protocol):
     """A loaded model."""
 
-    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
-        """Run once and return the outputs in the order of the graph.
-
-        Args:
-            feeds: one array per graph input.
-            timeout: seconds after which to stop, in runtimes that can be stopped.
+    def run(self, feeds: Mapping[str, Any]) -> list[Any]:
+        """Run once on one array per graph input, and return the outputs in the order of the graph.
 
         Raises:
             CannotRunError: the runtime failed on these inputs.
+            OutOfTimeError: the time was over, or ended in a runtime that can be stopped.
         """
 
 

@@ -19,7 +19,6 @@ from reducelower.verification.feeding.shapes import unfit
 from reducelower.verification.feeding.sizes import Base, ladder, of_held
 from reducelower.verification.inputs.declared import InputSpec, are_stated, input_specs, named, names_in
 from reducelower.verification.judging.compare import tells
-from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.memory import TooLargeError, allowed_bytes, held_bytes
 from reducelower.verification.running.runtimes import Session
@@ -43,8 +42,7 @@ class Accepted:
     Attributes:
         session: the source, loaded.
         model: the source.
-        given, seed: the inputs that the caller gives, and the seed for the others.
-        clock: the time left.
+        given: the inputs that the caller gives; the others are made.
         notes: sentences for a reader, to be added to.
         takes_empty: whether no kernel of either model may object to inputs without elements.
         cases, results: the sets of inputs, and the outputs for each.
@@ -55,8 +53,6 @@ class Accepted:
     session: Session
     model: ModelProto
     given: Mapping[str, Any]
-    seed: int
-    clock: Clock
     notes: list[str]
     takes_empty: bool
     cases: list[dict[str, Any]] = field(default_factory=list)
@@ -77,7 +73,7 @@ class Accepted:
         constants = {tensor.name: tuple(tensor.dims) for tensor in self.model.graph.initializer}
         roles = roles_of(reversed(self.model.graph.node)) if specs else {}
         limits = Limits({spec.name for spec in specs}, roles=roles, constant_shapes=constants)
-        bases, empty = Bases(specs, limits, self.seed), Base(named(specs), {}, {})
+        bases, empty = Bases(specs, limits), Base(named(specs), {}, {})
         free = sorted(set(names_in(empty.dims)) - fixed.keys())
         self._has_free, self._has_roles = bool(free), not roles.keys().isdisjoint(empty.dims)
         try:
@@ -87,7 +83,7 @@ class Accepted:
         except OutOfTimeError:
             if not self.cases:
                 raise
-            self.notes.append(self.clock.allowed(len(self.cases)))
+            self.notes.append(conditions().clock.allowed(len(self.cases)))
 
     def _of_sizes(self, bases: Bases, empty: Base, fixed: Mapping[str, int]) -> Base:
         """Try several sizes; return the first inputs that are accepted."""
@@ -126,16 +122,13 @@ class Accepted:
         feeds, shapes = {**self.given, **made}, tuple(map(shape_key, made.values()))
         if shapes in self._unfit or not self._has_room():
             return False
-        self.clock.check()
         # Sizes that are declared are right.
         if self._has_free and (objection := unfit(feeds, self.model)):
             self._failures.append(CannotRunError(objection))
             self._unfit.add(shapes)
             return False
         try:
-            results = self.session.run(feeds, self.clock.left)
-        except OutOfTimeError:
-            raise
+            results = self.session.run(feeds)
         except CannotRunError as error:
             self._failures.append(error)
             if isinstance(error, TooLargeError):
@@ -178,7 +171,7 @@ class Accepted:
 
     def _of_other_kinds(self, specs: Sequence[InputSpec]) -> None:
         """Add sets of other kinds of values, and other integers if an output has no finite number in any run."""
-        first, rng = self.cases[0], np.random.default_rng([self.seed, 101])
+        first, rng = self.cases[0], np.random.default_rng([conditions().seed, 101])
         fillings = {spec.name: Filling(spec, Limits()) for spec in specs if spec.element_type not in INTEGERS}
         for kind in _KINDS:
             chosen = {name: filling for name, filling in fillings.items() if kind in filling.kinds}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -13,16 +13,15 @@ from typing import Any
 from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.value_info import sizes
-from reducelower.numerics.tolerance import APART, Tolerance
+from reducelower.numerics.tolerance import APART
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.findings import OutputComparison, OutputVerdict
 from reducelower.verification.judging.compare import compare_outputs, worst_of
 from reducelower.verification.result import Departure, Verdict, Verification
-from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import CPU, conditions
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.runtimes import OnnxRuntime, try_load
-from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
+from reducelower.verification.running.source import CannotRunError, OutOfTimeError, RunError, Source
 from reducelower.verification.whole.runs import Run, SourceRuns, run_result
 
 __all__ = ["Comparison", "differ", "runtimes_for", "verdict_on"]
@@ -39,8 +38,6 @@ class Comparison:
         after: the other model; the source itself to compare one model in two runtimes.
         runtime: where `after` runs.
         expected: the outputs that the caller expects; empty if there are none.
-        tolerances: by ONNX element type, replacing the defaults.
-        clock: the time left.
         regions: what the regions of the models gave; None if the models cannot be aligned.
         left, right: the runs of both models.
         outputs: the worst comparison of each output over all sets of inputs.
@@ -53,8 +50,6 @@ class Comparison:
     after: Source
     runtime: str
     expected: Sequence[Any]
-    tolerances: Mapping[str, Tolerance] | None
-    clock: Clock
     regions: Regions | None
     left: Run = field(init=False)
     right: Run = field(init=False)
@@ -112,7 +107,6 @@ class Comparison:
             self.left.results[at],
             self.right.results[at],
             runtime=self.ran_in,
-            tolerances=self.tolerances,
             widen=1.0 if self.are_together else APART,
             by_tensor=self.before is self.after,
         )
@@ -145,8 +139,8 @@ class Comparison:
         before, after = self.before, self.after
         left_names, right_names = runtimes_for(self.runtime, is_of_one=before is after)
         try:
-            left = self.left = self.runs.run(left_names, self.clock, self.notes)
-        except CannotRunError as error:
+            left = self.left = self.runs.run(left_names, self.notes)
+        except RunError as error:
             failed, advice = next(texts for kind, *texts in _SOURCE_FAILS if isinstance(error, kind))
             if custom := sorted({node.domain for node in all_nodes(before.proto)} - _KNOWN):
                 advice = f"no runtime here knows the operators of {custom[0]}, so no inputs help"
@@ -154,25 +148,27 @@ class Comparison:
             self.unseen.append(f"{failed}: {error.reason}; {advice}")
             return False
         try:
-            self.right = run_result(after, right_names, left, self.clock, self.notes)
-        except CannotRunError as error:
+            self.right = run_result(after, right_names, left, self.notes)
+        except RunError as error:
             is_over = isinstance(error, OutOfTimeError)
             failed = "no time was left for the converted model" if is_over else "the converted model does not"
             self.reasons.append(f"the source runs in {left.runtime}, but {failed}: {error.reason}")
-            self.is_different = not error.unsupported or self._alone_fails(right_names, error)
+            self.is_different = isinstance(error, CannotRunError) and (
+                not error.unsupported or self._alone_fails(right_names, error)
+            )
             self.unseen += [] if self.is_different else self.reasons
             return False
-        if self.right.runtime == "onnxruntime" and not self.clock.over:
+        if self.right.runtime == "onnxruntime" and not conditions().clock.over:
             self.notes.extend(_by_default(before, after))
         self.outputs = worst_of(item for at in range(len(self.right.results)) for item in self.on(at))
         return True
 
     def _alone_fails(self, names: Sequence[str], error: CannotRunError) -> bool:
         """Whether the target runtime does not take the result, but runs the source on the same inputs."""
-        if self.runtime in ("onnxruntime", "reference") or isinstance(error, OutOfTimeError | TooLargeError):
+        if self.runtime in ("onnxruntime", "reference") or isinstance(error, TooLargeError):
             return False
-        with suppress(CannotRunError):
-            run_result(self.before, names, self.left, self.clock, [])
+        with suppress(RunError):
+            run_result(self.before, names, self.left, [])
             return True
         return False
 
@@ -196,7 +192,7 @@ class Comparison:
                     "give inputs that tell more with --input, --dim or --test-data"
                 )
         if len(self.right.cases) < len(self.left.cases):
-            yield f"the budget of {self.clock.budget:g} s ended early; raise --verify-budget"
+            yield f"the budget of {conditions().clock.budget:g} s ended early; raise --verify-budget"
 
     def _against_expected(self) -> Iterator[OutputComparison]:
         """Both sides, compared with the outputs that came with the inputs."""
@@ -204,9 +200,7 @@ class Comparison:
         for side, run in (("source", self.left), ("converted model", self.right)) if count else ():
             names, results = self.output_names[:count], run.results[0][:count]
             against = f"{run.runtime} against the expected one"
-            for item in compare_outputs(
-                names, self.expected, results, runtime=against, tolerances=self.tolerances, widen=APART, by_tensor=True
-            ):
+            for item in compare_outputs(names, self.expected, results, runtime=against, widen=APART, by_tensor=True):
                 if item.verdict == "different":
                     self.notes.append(f"The {side} does not give the expected {item.name!r}: {item.reason}.")
                 yield item

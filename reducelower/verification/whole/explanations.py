@@ -22,14 +22,15 @@ from reducelower.verification.checking.sites import Regions, nodes_of
 from reducelower.verification.findings import SiteVerification
 from reducelower.verification.judging.compare import compare_outputs
 from reducelower.verification.judging.sides import REDRAWN
-from reducelower.verification.operators import RANDOM
+from reducelower.verification.operators import BY_PROBABILITY, RANDOM
 from reducelower.verification.regions.claims import Alignment, Claim
 from reducelower.verification.regions.cut import cut, lemma
 from reducelower.verification.regions.numbering import content
 from reducelower.verification.regions.pairs import Pair
+from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.reference import no_evidence, wrong_in_reference
-from reducelower.verification.running.source import CannotRunError
+from reducelower.verification.running.source import CannotRunError, OutOfTimeError
 from reducelower.verification.whole.comparison import Comparison
 from reducelower.verification.whole.runs import Run, run_result
 
@@ -38,19 +39,24 @@ __all__ = ["explain"]
 
 def explain(comparison: Comparison) -> None:
     """Accept the differences that are explained, and withdraw those that show nothing."""
-    for explanation in (_drawn, _range, _regions, _doubts):
-        if comparison.differing:
-            explanation(comparison)
+    clock = conditions().clock
+    with suppress(OutOfTimeError):
+        for explanation in (_drawn, _range, _regions, _doubts):
+            if comparison.differing:
+                explanation(comparison)
+    if clock.over or _are_cut_short(comparison.regions):
+        ended = f"the budget of {clock.budget:g} s ended before it was clear what explains the difference"
+        comparison.settle("not compared", f"{ended}; raise --verify-budget")
 
 
 def _drawn(comparison: Comparison) -> None:
     """Withdraw outputs for which the source gives other values when it is run on the same inputs again.
 
-    Two runtimes draw numbers of their own, whatever the seed.
+    Two runtimes draw numbers of their own, whatever the seed. What is drawn by probability may be certain here.
     """
     kinds = {node.op_type for node in all_nodes(comparison.before.proto)} & RANDOM
     run, names = comparison.left, comparison.output_names
-    drawn = set(names if kinds and not comparison.are_together else ())
+    drawn = set(names if kinds & BY_PROBABILITY or (kinds and not comparison.are_together) else ())
     for at in comparison.differing_cases() * REDRAWN if kinds else ():
         if all(item.name in drawn for item in comparison.differing):
             break
@@ -81,7 +87,7 @@ def _regions(comparison: Comparison) -> None:
         return
     if comparison.right.runtime not in ("onnxruntime", "reference"):
         return
-    if not comparison.tolerances and not _far_apart(
+    if not conditions().tolerances and not _far_apart(
         names, comparison.left, comparison.right, tolerances=_OF_A_FEW_SUMS
     ):
         comparison.settle("equal")
@@ -120,7 +126,7 @@ def _side_with_evaluator(comparison: Comparison, place: str) -> None:
     if wrong_in_reference(comparison.before.proto):
         return
     with suppress(CannotRunError):
-        evaluated = run_result(comparison.before, ("reference",), comparison.left, comparison.clock, [])
+        evaluated = run_result(comparison.before, ("reference",), comparison.left, [])
         names = comparison.output_names
         sided = _far_apart(names, evaluated, comparison.left) - _far_apart(names, evaluated, comparison.right)
         for item in comparison.differing:
@@ -145,11 +151,10 @@ def _at_borders(comparison: Comparison, alignment: Alignment) -> list[SiteVerifi
     Regions that differ in sizes alone are like, since only what they are given is fed. Their inputs are captured for
     as many regions at once as memory allows.
     """
-    clock, cases = comparison.clock, comparison.differing_cases()
-    checker = Checker(comparison.runs.seed, comparison.tolerances, clock)
+    cases, checker = comparison.differing_cases(), Checker()
     parts: list[tuple[Claim, Pair | None, list[str]]] = []
     for claim in _in_main_graph(alignment):
-        clock.check()
+        conditions().clock.check()
         pair = cut(claim) if claim.entry is None else None
         names = [claim.names[part] for part in claim.operands] if pair is None else pair.input_names
         parts.append((claim, pair, names))
@@ -157,7 +162,7 @@ def _at_borders(comparison: Comparison, alignment: Alignment) -> list[SiteVerifi
     def settled(parts: Sequence[tuple[Claim, Pair | None, list[str]]]) -> list[SiteVerification]:
         read = {name for _, _, names in parts for name in names}
         try:
-            captured = [comparison.left.values(at, read, clock) for at in cases]
+            captured = [comparison.left.values(at, read) for at in cases]
         except TooLargeError:
             if len(parts) < 2:
                 raise
@@ -203,22 +208,22 @@ def _in_main_graph(alignment: Alignment) -> Iterator[Claim]:
 
 
 def _doubts(comparison: Comparison) -> None:
-    """Withdraw differences that show nothing: rounding may explain them, the evaluator be wrong, or time was short."""
-    clock, regions, left, right = comparison.clock, comparison.regions, comparison.left, comparison.right
+    """Withdraw differences that show nothing: rounding may explain them, or the evaluator be wrong."""
+    left, right = comparison.left, comparison.right
     doubt = no_evidence([(left.runtime, comparison.before.proto), (right.runtime, comparison.after.proto)])
     if doubt:
         comparison.settle("not compared", doubt)
-    if not comparison.are_together or _are_open(regions):
+    if not comparison.are_together or _are_open(comparison.regions):
         reason = "rounding may explain as much, in parts that were not run"
         if not comparison.are_together:
             reason = f"{left.runtime} and {right.runtime} may differ as much"
         far = _far_apart(comparison.output_names, left, right)
         comparison.settle("not compared", reason, lambda item: item.name not in far)
-    # Without a plan, parts that were not reached may differ as well.
-    is_cut_short = _are_open(regions) and bool(regions.unseen) and any(claim.site for claim in regions.alignment.claims)
-    if clock.over or is_cut_short:
-        ended = f"the budget of {clock.budget:g} s ended before it was clear what explains the difference"
-        comparison.settle("not compared", f"{ended}; raise --verify-budget")
+
+
+def _are_cut_short(regions: Regions | None) -> bool:
+    """Whether some regions of a conversion were not reached; without a plan, these may differ as well."""
+    return _are_open(regions) and bool(regions.unseen) and any(claim.site for claim in regions.alignment.claims)
 
 
 def _are_open(regions: Regions | None) -> TypeGuard[Regions]:

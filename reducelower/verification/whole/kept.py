@@ -21,7 +21,7 @@ from reducelower.verification.regions.cut import cut
 from reducelower.verification.regions.pairs import Pair, small_models
 from reducelower.verification.result import Departure
 from reducelower.verification.running.runtimes import runtime_named
-from reducelower.verification.running.source import CannotRunError, Source
+from reducelower.verification.running.source import RunError, Source
 from reducelower.verification.whole.comparison import Comparison, differ
 
 __all__ = ["keep_region", "note_first"]
@@ -54,10 +54,9 @@ def note_first(comparison: Comparison, keep: Path | None) -> None:
     at = next(iter(comparison.differing_cases()), None)
     if at is None or not paired:
         return
-    clock = comparison.clock
-    with suppress(CannotRunError):
-        here = comparison.left.values(at, paired.keys(), clock)
-        there = comparison.right.values(at, set(paired.values()), clock)
+    with suppress(RunError):
+        here = comparison.left.values(at, paired.keys())
+        there = comparison.right.values(at, set(paired.values()))
         before, after = [here[name] for name in paired], [there[name] for name in paired.values()]
         compared = compare_outputs(list(paired), before, after, runtime="", widen=APART, by_tensor=True)
         wrong = {item.name: item.reason for item in compared if item.verdict == "different"}
@@ -71,7 +70,7 @@ def note_first(comparison: Comparison, keep: Path | None) -> None:
             claim = next((claim for claim in claims if (name, paired[name]) in claim.pairs), None)
             pair = cut(claim or Claim(level, [(name, paired[name])]))
             inputs = {item.name for item in pair.inputs}
-            feeds = {name: value for name, value in comparison.left.values(at, inputs, clock).items() if name in inputs}
+            feeds = {name: value for name, value in comparison.left.values(at, inputs).items() if name in inputs}
             if feeds.keys() == inputs and _shows(comparison, pair, feeds):
                 comparison.kept = _written(keep, pair, feeds)
 
@@ -84,7 +83,7 @@ def keep_region(folder: Path, regions: Regions, checker: Checker) -> str:
     """
     differing = {place for item in regions.findings if item.status == "different" for place in item.nodes}
     for claim in regions.alignment.claims if differing else ():
-        with suppress(CannotRunError):
+        with suppress(RunError):
             pair = cut(claim)
             feeds = checker.failing(pair) if (pair.site.graph, pair.site.node) in differing else None
             if feeds is not None:
@@ -98,8 +97,7 @@ def _shows(comparison: Comparison, pair: Pair, feeds: Mapping[str, Any]) -> bool
         return False
     results = []
     for model, run in zip(small_models(pair), (comparison.left, comparison.right), strict=True):
-        comparison.clock.check()
-        results.append(runtime_named(run.runtime).load(Source(model)).run(feeds, comparison.clock.left))
+        results.append(runtime_named(run.runtime).load(Source(model)).run(feeds))
     widen = 1.0 if comparison.are_together else APART
     return differ(compare_outputs(pair.outputs, *results, runtime="", widen=widen, by_tensor=True))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reducelower.verification.inputs.declared import check_making, input_specs
-from reducelower.verification.running.clock import Clock
+from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.runtimes import Session, runtime_named
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source, with_outputs
@@ -48,7 +48,7 @@ class Run:
         inside = self.inside if at == 0 else {}
         return {**self.cases[at], **inside, **dict(zip(outputs, self.results[at], strict=True))}
 
-    def values(self, at: int, names: Collection[str], clock: Clock) -> dict[str, Any]:
+    def values(self, at: int, names: Collection[str]) -> dict[str, Any]:
         """Values of the main graph by name, on a set of inputs; those that are not known yet come from another run.
 
         Raises:
@@ -57,9 +57,8 @@ class Run:
         graph, values = self.source.proto.graph, self.known(at)
         inner = [name for node in graph.node for name in node.output if name in names and name not in values]
         if inner:
-            clock.check()
             shown = replace(self.source, proto=with_outputs(self.source.proto, inner))
-            results = runtime_named(self.runtime).load(shown).run(self.given(at), clock.left)
+            results = runtime_named(self.runtime).load(shown).run(self.given(at))
             values |= dict(zip(inner, results, strict=True))
         return constants(self.source, names) | {name: values[name] for name in names if name in values}
 
@@ -76,29 +75,27 @@ class SourceRuns:
 
     Attributes:
         given: the inputs that the caller gives, by name; the others are made.
-        seed: for these.
         takes_empty: whether no kernel of either model may object to inputs without elements.
     """
 
     source: Source
     given: Mapping[str, Any]
-    seed: int = 0
     takes_empty: bool = False
     _runs: dict[Sequence[str], tuple[Run | CannotRunError, list[str]]] = field(default_factory=dict)
 
-    def seen(self, names: Sequence[str], clock: Clock, watched: Collection[str]) -> dict[str, Any]:
+    def seen(self, names: Sequence[str], watched: Collection[str]) -> dict[str, Any]:
         """Values of the main graph by name, on the first inputs that the source accepts, as far as they are known."""
         graph = self.source.proto.graph
         outputs = {value.name for value in graph.output}
         inner = [name for node in graph.node for name in node.output if name in watched and name not in outputs]
         found = constants(self.source, watched)
         with suppress(CannotRunError):
-            run = self.run(names, clock, [], inner)
+            run = self.run(names, [], inner)
             found |= run.known(0)
-            found |= run.values(0, watched, clock)
+            found |= run.values(0, watched)
         return found
 
-    def run(self, names: Sequence[str], clock: Clock, notes: list[str], watched: Sequence[str] = ()) -> Run:
+    def run(self, names: Sequence[str], notes: list[str], watched: Sequence[str] = ()) -> Run:
         """The run in the first of the runtimes that takes the source; if that is the first one, with `watched` values.
 
         Raises:
@@ -108,9 +105,7 @@ class SourceRuns:
             said: list[str] = []
             found: Run | CannotRunError
             try:
-                found = self._new(names, clock, said, watched)
-            except OutOfTimeError:
-                raise  # there may be time later
+                found = self._new(names, said, watched)
             except CannotRunError as error:
                 found = copy(error)  # without its traceback
             self._runs[names] = found, said
@@ -120,7 +115,7 @@ class SourceRuns:
         notes += said
         return run
 
-    def _new(self, names: Sequence[str], clock: Clock, notes: list[str], watched: Sequence[str]) -> Run:
+    def _new(self, names: Sequence[str], notes: list[str], watched: Sequence[str]) -> Run:
         specs, skipped = input_specs(self.source.proto)
         left_out = [reason for name, reason in skipped.items() if name not in self.given]
         if left_out:
@@ -133,7 +128,7 @@ class SourceRuns:
                 replace(source, proto=with_outputs(source.proto, watched, after_outputs=True)) if watched else source
             )
             session = runtime_named(name).load(shown)
-            accepted = Accepted(session, source.proto, self.given, self.seed, clock, notes, self.takes_empty)
+            accepted = Accepted(session, source.proto, self.given, notes, self.takes_empty)
             accepted.find(specs)
             inside = dict(zip(watched, accepted.inside, strict=True))
             return Run(source, name, session, accepted.cases, accepted.results, inside)
@@ -141,18 +136,18 @@ class SourceRuns:
         if watched:
             with suppress(CannotRunError):
                 return taken(names[0], watched)
-        return _first(names, taken, clock)
+        return _first(names, taken)
 
 
-def run_result(source: Source, names: Sequence[str], before: Run, clock: Clock, notes: list[str]) -> Run:
+def run_result(source: Source, names: Sequence[str], before: Run, notes: list[str]) -> Run:
     """Run the converted model on the source's inputs, in the first of the runtimes that takes it.
 
     If the budget ends after the first set of inputs, the run holds the sets that were done, so that a difference that
     they show is not lost.
 
     Raises:
-        CannotRunError: none takes it, or the budget does not last for one set of inputs; ``unsupported`` if that says
-            nothing against the model.
+        CannotRunError: none takes it; ``unsupported`` if that says nothing against the model.
+        OutOfTimeError: the budget does not last for one set of inputs.
     """
 
     def taken(name: str) -> Run:
@@ -160,20 +155,19 @@ def run_result(source: Source, names: Sequence[str], before: Run, clock: Clock, 
         results: list[list[Any]] = []
         for at in range(len(before.cases)):
             try:
-                clock.check()
-                results.append(run.session.run(run.given(at), clock.left))
+                results.append(run.session.run(run.given(at)))
             except OutOfTimeError:
                 if not results:
                     raise
-                notes.append(clock.allowed(len(results)))
+                notes.append(conditions().clock.allowed(len(results)))
                 break
         run.cases, run.results = before.cases[: len(results)], results
         return run
 
-    return _first(names, taken, clock, trusted=before.runtime)
+    return _first(names, taken, trusted=before.runtime)
 
 
-def _first(names: Sequence[str], taken: Callable[[str], Run], clock: Clock, trusted: str = "") -> Run:
+def _first(names: Sequence[str], taken: Callable[[str], Run], trusted: str = "") -> Run:
     """The run in the first of the runtimes that takes a model.
 
     Where there is no memory for a run, another runtime takes no less. The `trusted` one, which runs the source, is
@@ -181,14 +175,12 @@ def _first(names: Sequence[str], taken: Callable[[str], Run], clock: Clock, trus
     """
     reasons: list[str] = []
     for name in names:
-        clock.check()
         try:
             run = taken(name)
         except CannotRunError as error:
-            is_wrong = name == trusted and not error.unsupported and not clock.over
-            if is_wrong or isinstance(error, TooLargeError):
+            if (name == trusted and not error.unsupported) or isinstance(error, TooLargeError):
                 raise
             reasons.append(error.reason)
             continue
         return replace(run, instead=reasons[-1] if reasons else "")
-    raise (OutOfTimeError if clock.over else CannotRunError)("; ".join(reasons), unsupported=True)
+    raise CannotRunError("; ".join(reasons), unsupported=True)

@@ -94,9 +94,8 @@ def verify(
         runtimes: where `after` runs. `before` runs in onnxruntime, except that ``reference`` runs both sides.
         tolerances: by ONNX element type, replacing `DEFAULT_TOLERANCES`.
         budget: seconds for running regions and whole models; None for no limit. The regions get three quarters of it,
-            and each runtime has what they leave for the whole models. Once begun, the examination of a difference and
-            a run in the reference evaluator are not stopped. Reading and aligning the models is not limited, but uses
-            up the budget.
+            and each runtime has what they leave for the whole models. Once begun, a run in the reference evaluator is
+            not stopped. Reading and aligning the models is not limited, but uses up the budget.
         memory: GB that a run and the comparison of its outputs may use, without weights; None for no limit. A run
             that needs more ends there, and smaller inputs are tried if sizes are free.
         plan: what a conversion did, so that findings name its rewrites.
@@ -157,23 +156,25 @@ def verify(
     if mismatch:
         return Verification("different", ran=False, reason=mismatch, notes=tuple(notes))
     clock, folder = Clock(budget), None if keep_failing is None else Path(keep_failing)
-    with under(provider=chosen, memory=memory, feeds_empty=not is_nonempty):
+    own = tuple(sorted((tolerances or {}).items()))
+    with under(provider=chosen, memory=memory, feeds_empty=not is_nonempty, seed=seed, tolerances=own, clock=clock):
         fed = ({name: data.inputs[name] for name in data.inputs if name not in released} for data in data_sets)
         takes_empty = all(takes_any(all_nodes(model)) for model in (left, right))
-        runs = [SourceRuns(source, each, seed, takes_empty) for each in fed]
-        seen = partial(runs[0].seen, runtimes_for(runtimes[0], is_of_one=is_of_one)[0], clock)
+        runs = [SourceRuns(source, each, takes_empty) for each in fed]
+        seen = partial(runs[0].seen, runtimes_for(runtimes[0], is_of_one=is_of_one)[0])
         kept = Cache() if cache is None else Cache(Path(cache))
-        checker = Checker(seed, tolerances, clock.part(_FOR_REGIONS), seen, cache=kept)
-        regions = verify_regions(left, right, plan, checker=checker)
+        checker = Checker(seen, cache=kept)
+        with under(clock=clock.part(_FOR_REGIONS)):
+            regions = verify_regions(left, right, plan, checker=checker)
         comparisons: list[Comparison] = []
         for (data, of_source), name in product(zip(data_sets, runs, strict=True), runtimes):
-            shared = (data.outputs, tolerances, Clock(budget, clock.left), regions)
-            comparisons.append(comparison := Comparison(of_source, result, name, *shared))
-            if comparison.run():
-                explain(comparison)
-                if comparison.differing and all(each.first is None for each in comparisons):
-                    note_first(comparison, folder)
-                comparison.finish()
+            comparisons.append(comparison := Comparison(of_source, result, name, data.outputs, regions))
+            with under(clock=Clock(budget, clock.left)):
+                if comparison.run():
+                    explain(comparison)
+                    if comparison.differing and all(each.first is None for each in comparisons):
+                        note_first(comparison, folder)
+                    comparison.finish()
         found = verdict_on(comparisons, regions, notes)
         absent = dict.fromkeys(said for comparison in comparisons for said in comparison.absent)
         found = replace(found, absent=(*absent, *([f"run at {listed(dims)} only"] if dims else [])))
