@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from onnx import ModelProto, NodeProto, ValueInfoProto
+from onnx import ModelProto, ValueInfoProto
 
 from reducelower.difference.changes import Change, changes_of
 from reducelower.difference.matching import Matched, match
-from reducelower.difference.spelled import operator_name, type_text
+from reducelower.difference.spelled import type_text
 from reducelower.lines import Line
-from reducelower.model.graph import all_nodes
-from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.text import counted, short, shown
 from reducelower.types import Inference
 from reducelower.verification.regions.numbering import content, opsets_of
@@ -54,19 +51,17 @@ class Difference:
     Attributes:
         facts: versions, metadata, and inputs and outputs that differ.
         changes: nodes that differ; equal changes count as one.
-        operators: operators whose number of nodes changed, with both numbers, including subgraphs.
         alike: the number of nodes that both models have.
     """
 
     facts: tuple[Fact, ...] = ()
     changes: tuple[Change, ...] = ()
-    operators: tuple[tuple[str, int, int], ...] = ()
     alike: int = 0
 
     @property
     def same(self) -> bool:
         """Whether nothing differs."""
-        return not (self.facts or self.changes or self.operators)
+        return not (self.facts or self.changes)
 
     @property
     def sentence(self) -> str:
@@ -77,7 +72,7 @@ class Difference:
         parts = [f"nodes differ at {counted(places, 'place')}"] if places else []
         if self.facts:
             parts.append(counted(len(self.facts), "other difference" if places else "difference"))
-        return f"{', '.join(parts) or 'operators differ in number'}; {counted(self.alike, 'node')} alike"
+        return f"{', '.join(parts)}; {counted(self.alike, 'node')} alike"
 
     @property
     def lines(self) -> Iterator[Line]:
@@ -86,18 +81,13 @@ class Difference:
             yield Line(fact.kind, f"{fact.what}: {fact.before or 'none'} -> {fact.after or 'none'}")
         for change in self.changes:
             yield from change.lines
-        if self.operators:
-            counts = ", ".join(f"{name} {before} -> {after}" for name, before, after in self.operators)
-            yield Line("operators", counts, is_detail=True)
 
     def to_dict(self) -> dict[str, Any]:
         """The same facts as plain JSON values."""
-        operators = [{"operator": name, "before": one, "after": two} for name, one, two in self.operators]
         return {
             "same": self.same,
             "facts": to_plain(self.facts),
             "changes": [change.to_dict() for change in self.changes],
-            "operators": operators,
             "alike": self.alike,
         }
 
@@ -131,7 +121,7 @@ def difference(before: ModelProto, after: ModelProto, *, keeps_names: bool = Fal
     changes = tuple(_merged(found))
     changed = sum(len(change.nodes) for change in changes if change.before and change.details)
     alike = sum(len(level.left.partners) for level in levels) - changed
-    return Difference(tuple(declared_facts(before, after, names)), changes, _changed_operators(before, after), alike)
+    return Difference(tuple(declared_facts(before, after, names)), changes, alike)
 
 
 def _size(change: Change) -> int:
@@ -155,21 +145,6 @@ def _merged(changes: Sequence[Change]) -> Iterator[Change]:
     for change in changes:
         groups.setdefault(replace(change, nodes=()), []).extend(change.nodes)
     return (replace(change, nodes=tuple(dict.fromkeys(nodes))) for change, nodes in groups.items())
-
-
-def _changed_operators(before: ModelProto, after: ModelProto) -> tuple[tuple[str, int, int], ...]:
-    """The operators whose number of nodes differs, with both numbers."""
-    old, new = _operators_in(before), _operators_in(after)
-    return tuple((name, old[name], new[name]) for name in sorted(old | new) if old[name] != new[name])
-
-
-def _operators_in(model: ModelProto) -> Counter[str]:
-    """The number of nodes per operator; constants count by value and are left out."""
-    counts: Counter[str] = Counter()
-    for (domain, op_type), count in Counter((node.domain, node.op_type) for node in all_nodes(model)).items():
-        if op_type != "Constant" or domain not in DEFAULT_DOMAINS:
-            counts[operator_name(NodeProto(op_type=op_type, domain=domain))] += count
-    return counts
 
 
 def declared_facts(before: ModelProto, after: ModelProto, names: Names) -> Iterator[Fact]:

@@ -66,12 +66,10 @@ class Details:
 
     Attributes:
         changes: distinct changes, in the order of their first nodes.
-        operators: the operators whose number of nodes changed, with both numbers.
         sizes: bytes of the model before and after; 0 if they do not matter.
     """
 
     changes: tuple[DistinctChange, ...]
-    operators: tuple[tuple[str, int, int], ...] = ()
     sizes: tuple[int, int] = (0, 0)
 
     @property
@@ -119,4 +117,4 @@ def describe_difference(
     shown = {id(change.finding) for change in changes}
     for finding in (finding for finding in findings if id(finding) not in shown and finding.nodes):
         add(finding.op_type, f"by {finding.rule}", "", finding.nodes, None, finding)
-    return Details(tuple(changes), found.operators, sizes)
+    return Details(tuple(changes), sizes)

@@ -29,7 +29,7 @@ def expanded(tmp_path_factory: pytest.TempPathFactory, models: Path) -> Any:
     return html.fromstring(render(report, ".html"))
 
 
-def test_the_page_names_the_run_sizes_and_operators(cli: Cli, models: Path, tmp_path: Path) -> None:
+def test_the_page_names_the_run_and_sizes(cli: Cli, models: Path, tmp_path: Path) -> None:
     source = models / "skl_gmm_20.onnx"
     cli("expand", source, "-o", tmp_path / "out.onnx", "--report", tmp_path / "r.html", "--no-verify")
     page = html.fromstring((tmp_path / "r.html").read_text("utf-8"))
@@ -40,7 +40,6 @@ def test_the_page_names_the_run_sizes_and_operators(cli: Cli, models: Path, tmp_
     assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d", run["Date"])
     facts = page.xpath("string(//dl[@class='facts'])")
     assert f"{source.stat().st_size:,} → {(tmp_path / 'out.onnx').stat().st_size:,} bytes" in facts
-    assert "ReduceLogSumExp 1 → 0" in facts
 
 
 def test_what_matters_comes_first_and_is_open(expanded: Any) -> None:
