@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
-from reducelower.legalization.edits import Edit
-from reducelower.legalization.nodelist import inputs_of, nodes_of, reads_of
+from onnx import NodeProto
+
+from reducelower.legalization.edits import REMOVED, Edit
+from reducelower.model.columns import graph_of, message_class
 from reducelower.model.graph import read_by, read_outside_nodes
 from reducelower.scope.graph import GraphScope
 
-__all__ = ["remove_named", "remove_unused"]
+__all__ = ["as_messages", "remove_named", "remove_unused"]
 
-_NAME, _DROPS = attrgetter("name"), attrgetter("drops_operands")
+_NAME = attrgetter("name")
+
+
+def as_messages(nodes: Iterable[NodeProto | bytes]) -> list[NodeProto]:
+    """Nodes as messages; those that are serialized become copies, and editing these has no effect."""
+    return [NodeProto.FromString(node) if isinstance(node, bytes) else node for node in nodes]
 
 
 def remove_unused(edits: Sequence[Edit]) -> None:
@@ -23,15 +29,16 @@ def remove_unused(edits: Sequence[Edit]) -> None:
 
     The inputs of a graph stay.
     """
-    if not any(map(_DROPS, edits)):
+    if not any(edit.drops_operands for edit in edits):
         return
     by_scope = {edit.scope: edit for edit in edits}
     uses: dict[GraphScope, Counter[bytes]] = defaultdict(Counter)
     no_longer_read: list[tuple[GraphScope, str]] = []
     for scope, edit in by_scope.items():
-        before, after = _changed_reads(edit)
+        before = _reads([scope.columns.data[index] for index in edit.rewrites])
+        after = _reads([node for rewrite in edit.rewrites.values() for node in rewrite.nodes])
         no_longer_read += [(scope.home(name), name) for name in map(bytes.decode, {*before} - {*after, b""})]
-        counts = Counter(edit.nodes.source.reads)
+        counts = Counter(scope.columns.reads)
         counts.subtract(before)
         counts.update(after)
         counts.update(map(str.encode, read_outside_nodes(scope.edited)))
@@ -46,7 +53,7 @@ def remove_unused(edits: Sequence[Edit]) -> None:
         if home not in by_scope or uses[home][name.encode()] or name in home.inputs or name in removed.get(home, ()):
             continue
         removed.setdefault(home, set()).add(name)
-        for operand in _remove_node(name, home, by_scope[home], removed[home]):
+        for operand in _remove_node(name, by_scope[home], removed[home]):
             around = home.home(operand)
             uses[around][operand.encode()] -= 1
             no_longer_read.append((around, operand))
@@ -56,26 +63,26 @@ def remove_unused(edits: Sequence[Edit]) -> None:
             remove_named(home.edited.value_info, names)
 
 
-def _changed_reads(edit: Edit) -> tuple[Sequence[bytes], Sequence[bytes]]:
-    """What rewritten nodes of a graph read before and what they read now; once for each time."""
-    nodes = edit.nodes
-    edited = nodes.touched - edit.replaced.keys()  # the subgraphs that they had before have edits of their own
-    before = inputs_of(map(nodes.source.data.__getitem__, edited.union(edit.replaced)))
-    return before, [*inputs_of(map(nodes.serialized, edited)), *reads_of(chain.from_iterable(edit.replaced.values()))]
+def _reads(nodes: Sequence[NodeProto | bytes]) -> Sequence[bytes]:
+    """The names that nodes and their subgraphs read, once for each time."""
+    as_one = message_class("Graph").FromString(graph_of(nodes)).field_1  # without looking at each
+    if as_one.field_5.HasField("field_6") or as_one.field_5.HasField("field_11"):
+        return [name.encode() for node in as_messages(nodes) for name in read_by(node)]
+    return as_one.field_1[:]  # type: ignore[no-any-return]
 
 
-def _remove_node(name: str, home: GraphScope, edit: Edit, removed: Collection[str]) -> list[str]:
+def _remove_node(name: str, edit: Edit, removed: Collection[str]) -> list[str]:
     """Remove the node that computes a value, unless another of its outputs remains; return the names that it read."""
+    home = edit.scope
     index = None if home.initializer(name) is not None else home.positions.get(name)
     if index is None:
         return []
-    node = edit.nodes[index]
+    node = home.holder.node[index]
     if not all(output in removed for output in node.output if output):
         return []
-    read = [name for inner in nodes_of(edit.replaced.get(index, [node])) for name in read_by(inner) if name]
-    edit.replaced[index] = []
-    edit.sites.pop(index, None)
-    return read
+    now = as_messages(edit.rewrites[index].nodes) if index in edit.rewrites else [node]
+    edit.rewrites[index] = REMOVED
+    return [name for each in now for name in read_by(each) if name]
 
 
 def remove_named(values: Any, names: Collection[str]) -> None:

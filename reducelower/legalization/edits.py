@@ -1,16 +1,17 @@
-"""Edits of one graph, collected first and applied at the end."""
+"""Edits of one graph, collected first and applied at the end, so that positions stay valid all along."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from onnx import NodeProto
 
 from reducelower.errors import Refusal
-from reducelower.legalization.nodelist import NodeList, Replacement
 from reducelower.legalization.quantized_pairs import QUANTIZED
+from reducelower.model.columns import graph_of
 from reducelower.model.graph import inner_path, node_label, subgraphs, walk
 from reducelower.model.value_info import state
 from reducelower.options import Target
@@ -25,98 +26,119 @@ if TYPE_CHECKING:
     from reducelower.legalization.memo.outcome import Outcome
     from reducelower.legalization.memo.reading import ReadNode
 
-__all__ = ["Edit", "applied", "notes_on_zeros", "splice"]
+__all__ = ["REMOVED", "Edit", "Rewrite", "applied", "notes_on_zeros", "sites_of", "splice"]
+
+
+class Rewrite(NamedTuple):
+    """What becomes of one node.
+
+    Attributes:
+        nodes: the nodes in its place, as messages or serialized; perhaps the node itself, as edited.
+        op_type: its operator.
+        label: for reports; empty if there is nothing to report.
+        stands_for: the positions of all nodes that it replaces, if there are several.
+        types: serialized types of new values by name, to be stated.
+        outcome: what it was written from, with blanks for names.
+        read: the node, as read; None if it has subgraphs, and so no blanks.
+    """
+
+    nodes: Sequence[NodeProto | bytes]
+    op_type: str = ""
+    label: str = ""
+    stands_for: tuple[int, ...] = ()
+    types: Mapping[str, bytes] = {}
+    outcome: Outcome | None = None
+    read: ReadNode | None = None
+
+
+REMOVED = Rewrite(())
+"""Nothing takes the place of a node: what it computed is not read any more."""
 
 
 @dataclass(eq=False)
 class Edit:
-    """The edits of one graph, by node position.
+    """The edits of one graph.
 
     Attributes:
-        nodes: the nodes of the graph.
-        replaced: the nodes that replace a node, which may include the node itself.
-        sites: operator and label of each rewrite.
-        regions: the positions of all nodes that a rewrite stands for, if it stands for several.
-        types: serialized types of new values by name, to be stated.
-        refused: why a node cannot be legalized.
+        rewrites: what becomes of nodes, by position.
+        opened: the nodes with subgraphs that may be edited, by position.
+        refused: why nodes cannot be legalized, by position.
         drops_operands: whether a node may no longer read something.
-        outcomes: positions and nodes as read, with their outcomes, in order.
     """
 
     scope: GraphScope
-    nodes: NodeList = field(init=False)
-    replaced: dict[int, Replacement] = field(default_factory=dict)
-    sites: dict[int, tuple[str, str]] = field(default_factory=dict)
-    regions: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    types: dict[int, Mapping[str, bytes]] = field(default_factory=dict)
+    rewrites: dict[int, Rewrite] = field(default_factory=dict)
+    opened: dict[int, NodeProto] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
     drops_operands: bool = False
-    outcomes: list[tuple[int, ReadNode | None, Outcome]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.nodes = NodeList(self.scope.edited, self.scope.columns)
 
     def inside(self, index: int) -> Iterator[GraphScope]:
         """The scopes of a node's subgraphs, which may be edited then."""
-        scope, node = self.scope, self.nodes[index]
+        scope = self.scope
+        node = self.opened[index] = NodeProto.FromString(scope.columns.data[index])
         for number, attribute, graph in subgraphs(node):
             path = inner_path(scope.path, node, index, attribute)
             yield GraphScope(scope.ground, graph, scope.opset, path, key=(*scope.key, index, number))
 
-    def refuse(self, index: int, node: str, op_type: str, reason: str, hint: str) -> None:
-        """Record why a node cannot be legalized; only the first reason counts."""
-        name = node or f"{op_type}#{index}"
-        self.refused.setdefault(index, Refusal(self.scope.path, name, op_type, reason, hint))
-
-    def note(self, index: int, read: ReadNode | None, outcome: Outcome) -> None:
-        """Note the outcome for a node."""
-        self.outcomes.append((index, read, outcome))
-        if outcome.label:
-            self.sites[index] = outcome.op_type, outcome.label
-
     @property
     def unchanged(self) -> int:
-        """How many nodes are neither rewritten nor removed; right before `splice`."""
-        return len(self.nodes) - len(self.replaced.keys() | self.sites.keys())
+        """How many nodes are neither reported nor removed."""
+        changed = sum(1 for rewrite in self.rewrites.values() if rewrite.label or not rewrite.nodes)
+        return len(self.scope.columns.data) - changed
 
     @property
     def left(self) -> Sequence[Refusal]:
         """The refusals that count: a node that was removed as unused need not be legal."""
-        return [refusal for index, refusal in sorted(self.refused.items()) if self.replaced.get(index, True)]
+        return [refusal for index, refusal in sorted(self.refused.items()) if index not in self.rewrites]
 
-    def splice(self, *, report: bool = False) -> list[Site]:
-        """Apply the replacements and state the types of new values; return the sites if `report`.
-
-        Splice the subgraphs of the nodes first.
-        """
-        scope = self.scope
-        originals = scope.holder.node
-        names = {at: node_label(originals[at], at) for at in self.sites if report}
-        for index in sorted(self.types):
-            state(scope.edited, self.types[index])
-        if scope.added_nodes:
-            self.replaced[-1] = scope.added_nodes
-        self.nodes.splice(self.replaced)
-        sites = []
-        shift = 0
-        for index in sorted({*self.replaced, *names} if report else ()):
-            count = len(self.replaced[index]) if index in self.replaced else 1
-            if index in names:
-                op_type, label = self.sites[index]
+    @property
+    def sites(self) -> Iterator[Site]:
+        """What was rewritten, in order."""
+        scope, shift = self.scope, len(self.scope.added_nodes)
+        for index, rewrite in sorted(self.rewrites.items()):
+            count, label = len(rewrite.nodes), rewrite.label
+            if label and count:
+                name = node_label(scope.holder.node[index], index)
                 because = label.because if isinstance(label, Label) else ""
-                place = index, index + shift, count, because, self.regions.get(index, ())
-                sites.append(Site(scope.path, names[index], op_type, str(label), *place))
-            shift += count - (index >= 0)
-        return sites
+                place = index, index + shift, count, because, rewrite.stands_for
+                yield Site(scope.path, name, rewrite.op_type, str(label), *place)
+            shift += count - 1
+
+    def splice(self) -> None:
+        """Apply the rewrites and state the types of new values, after the same was done in the subgraphs."""
+        scope, data, graph = self.scope, self.scope.columns.data, self.scope.edited
+        written: dict[int, Sequence[NodeProto | bytes]] = {at: [node] for at, node in self.opened.items()}
+        for index, rewrite in self.rewrites.items():
+            written[index] = rewrite.nodes
+            if rewrite.types:
+                state(graph, rewrite.types)
+        nodes: list[NodeProto | bytes] = [*scope.added_nodes]
+        in_place = {at: each[0] for at, each in written.items() if len(each) == 1 and isinstance(each[0], bytes)}
+        if not nodes and len(in_place) == len(written):
+            for index, node in in_place.items():
+                graph.node[index].ParseFromString(node)
+            return
+        copied = 0
+        for index in sorted(written):
+            nodes += data[copied:index]
+            nodes += written[index]
+            copied = index + 1
+        nodes += data[copied:]
+        nodes += graph.node[len(data) :]  # a rule may have appended some to the body
+        serialized = graph_of(nodes)
+        graph.ClearField("node")
+        graph.MergeFromString(serialized)
 
 
-def splice(edits: Sequence[Edit], *, report: bool) -> list[Site]:
-    """Splice in all replacements; return all sites if `report`, else an empty list."""
-    sites: list[Site] = []
-    # Subgraphs are listed after their enclosing graph, but must be done before their node is copied.
+def splice(edits: Sequence[Edit]) -> None:
+    """Apply the edits of all graphs; those of subgraphs are listed after those of the graph around them."""
     for edit in reversed(edits):
-        sites[:0] = edit.splice(report=report)
-    return sites
+        edit.splice()
+
+
+def sites_of(edits: Iterable[Edit]) -> tuple[Site, ...]:
+    """What was rewritten in all graphs, in order."""
+    return tuple(site for edit in edits for site in edit.sites)
 
 
 def notes_on_zeros(edits: Iterable[Edit], target: Target, *, is_asked: bool) -> tuple[bool, Sequence[str]]:
@@ -124,14 +146,8 @@ def notes_on_zeros(edits: Iterable[Edit], target: Target, *, is_asked: bool) -> 
 
     `is_asked` says whether the user asked for the assumption; else the runtime requires it.
     """
-    outcomes = [
-        outcome
-        for edit in edits
-        for index, _, outcome in edit.outcomes
-        if outcome.zeros and edit.replaced.get(index) != []  # else the node was removed as unused
-    ]
-    if not outcomes:
-        return False, ()
+    rewrites = (rewrite for edit in edits for rewrite in edit.rewrites.values())
+    outcomes = [each.outcome for each in rewrites if each.outcome is not None and each.outcome.zeros]
     notes = []
     is_assumed = any("assumed" in outcome.zeros for outcome in outcomes)
     if is_assumed:
@@ -156,7 +172,10 @@ def applied(edits: Iterable[Edit]) -> Sequence[Applied]:
     entries: dict[int, Entry] = {}
     records = []
     for edit in edits:
-        for index, read, outcome in sorted(edit.outcomes, key=itemgetter(0)):
+        for index, rewrite in sorted(edit.rewrites.items()):
+            outcome, read = rewrite.outcome, rewrite.read
+            if outcome is None:
+                continue
             is_pair = outcome.op_type == "DequantizeLinear" and read is not None and read.key[0] > QUANTIZED
             if read is None or is_pair:
                 records.append(Applied(edit.scope.path, index))

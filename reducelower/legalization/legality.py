@@ -25,7 +25,7 @@ from reducelower.rulebook.boundaries import Boundaries
 if TYPE_CHECKING:
     from reducelower.runtimes import Fact
 
-__all__ = ["OfModel", "Treatment", "Treatments"]
+__all__ = ["Treatment", "Treatments"]
 
 
 @dataclass(frozen=True)
@@ -66,55 +66,57 @@ class Treatment:
 
 
 class Treatments(dict[str, Treatment]):
-    """Treatments by operator, worked out on first use."""
+    """Treatments by operator, worked out on first use.
 
-    def __init__(self, opset: int, target: Target, boundaries: Boundaries | None = None) -> None:
-        """`opset` is that of the nodes; `boundaries` are the user's own rules for version boundaries."""
-        super().__init__()
-        self.boundaries = boundaries
-        self.opset = opset
-        self.target = target
-
-    def __missing__(self, op_type: str) -> Treatment:
-        treatment = self._treatment(op_type)
-        if self.target.runtime is not None:
-            assert self.target.opset is not None
-            treatment = replace(treatment, facts=self.target.runtime.facts_about(op_type, self.target.opset))
-        self[op_type] = treatment
-        return treatment
-
-    def _treatment(self, op_type: str) -> Treatment:
-        assert self.target.opset is not None
-        if op_type in self.target.without:
-            return Treatment(expand=True)
-        return _between(op_type, self.opset, self.target.opset, self.boundaries)
-
-
-class OfModel(Treatments):
-    """Those of the nodes of a model, which also depend on what else is in the model.
-
-    Most version boundaries only change element types that a given model does not use, and most nodes are written for
-    the opset version that their model imports.
+    Those of the nodes of a model also depend on what else is in it. Most version boundaries only change element types
+    that a given model does not use, and most nodes are written for the opset version that their model imports.
     """
 
     def __init__(
-        self, model: Document, opset: int, target: Target, boundaries: Boundaries | None, *, repairs: bool
+        self,
+        opset: int,
+        target: Target,
+        own: Boundaries | None,
+        model: Document | None = None,
+        *,
+        repairs: bool = False,
     ) -> None:
-        """As for `Treatments`; if it `repairs`, every node is in doubt."""
-        super().__init__(opset, target, boundaries)
+        """Start with none.
+
+        Args:
+            opset: the opset version of the nodes.
+            target: where they go.
+            own: the user's own rules for version boundaries.
+            model: the model that they are nodes of; None for nodes that replace others.
+            repairs: whether every node is in doubt.
+        """
+        super().__init__()
+        self.opset = opset
+        self._target = target
+        self._own = own
         self._model = model
         self._repairs = repairs
 
     def __missing__(self, op_type: str) -> Treatment:
-        treatment = super().__missing__(op_type)
-        occurs = bool(treatment.dropped) and (self._types is None or not self._types.isdisjoint(treatment.dropped))
-        doubtful = self._repairs or may_be_of_another_opset(op_type, self.opset, self._model.columns.attributes)
-        if occurs or doubtful:
-            treatment = self[op_type] = replace(treatment, occurs=occurs, doubtful=doubtful)
+        target, model = self._target, self._model
+        assert target.opset is not None
+        treatment = Treatment(expand=True)
+        if op_type not in target.without:
+            treatment = _between(op_type, self.opset, target.opset, self._own)
+        facts = () if target.runtime is None else target.runtime.facts_about(op_type, target.opset)
+        occurs = doubtful = False
+        if model is not None:
+            dropped = treatment.dropped
+            occurs = bool(dropped) and (self._types is None or not self._types.isdisjoint(dropped))
+            doubtful = self._repairs or may_be_of_another_opset(op_type, self.opset, model.columns.attributes)
+        if facts or occurs or doubtful:
+            treatment = replace(treatment, facts=facts, occurs=occurs, doubtful=doubtful)
+        self[op_type] = treatment
         return treatment
 
     @cached_property
     def _types(self) -> frozenset[str] | None:
+        assert self._model is not None
         return occurring(self._model, self.opset)
 
 

@@ -20,7 +20,7 @@ from reducelower.adapters.crossings import moved
 from reducelower.adapters.rules import AnyRule, first
 from reducelower.errors import RefusedError, RuleError, UnknownValueError
 from reducelower.legalization.element_types import may_not_be_taken
-from reducelower.legalization.legality import OfModel, Treatment, Treatments
+from reducelower.legalization.legality import Treatment, Treatments
 from reducelower.legalization.written_for import written_for
 from reducelower.model.document import Document
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
@@ -28,7 +28,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, first_version
 from reducelower.options import Target
 from reducelower.plan import joined
 from reducelower.rulebook import Rule, RuleBook
-from reducelower.rulebook.boundaries import Alternatives, Boundaries
+from reducelower.rulebook.boundaries import Alternatives
 from reducelower.rulebook.occasions import NeedsBodyError
 from reducelower.rulebook.rules import needed_rule, simpler_rule
 from reducelower.scope.body import AnyScope, BodyScope
@@ -61,7 +61,8 @@ class NodeRewriter:
         self.repairs = repairs
         self.goal: int = target.opset
         self.book = book
-        self.tables: dict[int, Treatments] = {opset: OfModel(source, opset, target, self._own, repairs=repairs)}
+        self._own = book.boundaries
+        self.tables: dict[int, Treatments] = {opset: Treatments(opset, target, self._own, source, repairs=repairs)}
         self._trial: Trial | None = None
         """Where the search is that tries a form with these nodes; None for nodes of the model."""
         self._nested: tuple[str, ...] = ()
@@ -74,11 +75,6 @@ class NodeRewriter:
         inner = copy(self)
         inner.__dict__.update(fields)
         return inner
-
-    @property
-    def _own(self) -> Boundaries | None:
-        """The user's own rules of version boundaries."""
-        return self.book.boundaries
 
     def table(self, opset: int) -> Treatments:
         """The treatments of operators at an opset version."""

@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
 from onnx import ModelProto
 
-from reducelower.errors import Place, Refusal, RuleError
+from reducelower.errors import Refusal, RuleError
 from reducelower.legalization.checking import new_objection
-from reducelower.legalization.edits import applied, notes_on_zeros, splice
+from reducelower.legalization.edits import applied, notes_on_zeros, sites_of, splice
 from reducelower.legalization.functions import functions_refused
 from reducelower.legalization.graph_pass import GraphPass
-from reducelower.legalization.memo import Memo, memory_for
+from reducelower.legalization.memo import memory_for
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.versions import (
     default_imports,
-    fit_ir_version,
     fit_ml_version,
-    new_ir,
-    refuse_ir_version,
     release_initializers,
     remove_imports,
+    set_ir_version,
     with_opset,
 )
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
 from reducelower.model.schemas import element_type_name, has_body, parse_element_type, schema
-from reducelower.model.skeleton import DEFAULTS_SINCE, names_in
+from reducelower.model.skeleton import names_in
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.rewrites import Step
 from reducelower.rulebook.rules import SHIPPED, load_book
 from reducelower.scope.ground import Ground
-from reducelower.scope.values import Values
 from reducelower.text import did_you_mean
 from reducelower.types import Inference
 from reducelower.types.known import Question
 
-__all__ = ["ground_of", "refuse_declarations", "run", "writes_initializers"]
+__all__ = ["refuse_declarations", "run"]
 
 
 def run(
@@ -59,52 +56,52 @@ def run(
     old_ir = model.ir_version
     imports, opset, problem = default_imports(model, source, target)
     goal = with_opset(target, opset)
-    assert goal.opset is not None
     plan = Plan(opset, goal, ir_version=(old_ir, old_ir))
     if problem := problem or _refuse_beforehand(model, source, opset, goal, settings):
         return replace(plan, refusals=(problem,))
+    assert goal.opset is not None
     rewriter = NodeRewriter(goal, load_book(settings.rules), source, opset, repairs=repairs)
     with memory_for(None if repairs else _kind_of_run(goal, settings)) as memory:
-        ground = ground_of(source, goal.opset, settings, memory.values, assumes_nonempty=goal.assume_nonempty)
-        table = rewriter.table(opset)
-        may_lack_type = frozenset(op_type for op_type in source.columns.operators if table[op_type].occurs)
-        memo = Memo(memory, may_lack_type, remembers=settings.memo)
-        graph_pass = GraphPass(model, ground, rewriter, memo, settings.validate)
+        ground = Ground(source, goal.opset, settings, memory.values, assumes_nonempty=goal.assume_nonempty)
+        graph_pass = GraphPass(ground, rewriter, opset, memory, settings)
         try:
-            graph_pass.run(opset, source.columns.main_nodes)
+            refusals = graph_pass.run(model)
             unmended = graph_pass.unmended
         finally:
             ground.clear_caches()
     edits = graph_pass.edits
-    is_conditional, about_zeros = notes_on_zeros(edits, goal, is_asked=target.assume_nonempty)
-    notes = [goal.runtime.note] if goal.runtime is not None and goal.runtime.note else []
-    for name in ground.frozen:
-        notes.append(f"{name!r} is a default that callers may override; it was taken for constant")
-    for says in unmended:
-        notes.append(f"{says} No equivalent form avoids that there.")
-    plan = replace(plan, notes=(*notes, *about_zeros), assumes_nonempty=is_conditional)
-    if graph_pass.refusals:
-        return replace(plan, refusals=tuple(graph_pass.refusals))
+    is_conditional, notes = notes_on_zeros(edits, goal, is_asked=target.assume_nonempty)
+    plan = replace(plan, refusals=tuple(refusals), unmended=unmended, assumes_nonempty=is_conditional)
+    notes = (*_notes(goal, sorted(ground.frozen), unmended), *notes)
+    if refusals:
+        return replace(plan, notes=notes, unmended=())
     steps = (Step(source, applied(edits)),) if report else ()
-    carried = sum(edit.unchanged for edit in edits)
-    sites = splice(edits, report=report)
+    sites, carried = (sites_of(edits), sum(edit.unchanged for edit in edits)) if report else ((), 0)
+    splice(edits)
     for entry in imports:
         entry.version = goal.opset
     removed = remove_imports(model, goal.without_domains) if goal.without_domains else ()
-    plan = replace(plan, fitted=removed, notes=(*removed, *plan.notes), unmended=unmended)
-    model.ir_version = new_ir(model, source, settings.ir_version, opset, goal.opset)
-    if goal.runtime is not None:
-        problem = fit_ir_version(model, source, goal.runtime) or fit_ml_version(model, goal.runtime)
-    problem = problem or refuse_ir_version(model, source, settings.ir_version)
+    problem = set_ir_version(model, source, settings.ir_version, opset, goal)
+    problem = problem or (fit_ml_version(model, goal.runtime) if goal.runtime is not None else None)
     released = release_initializers(model, old_ir)
     # Below IR version 4, inference does not read initializers that are not inputs, so it comes last.
     if problem is None and settings.validate:
-        problem = _refuse_misfit(model, source, opset, rewriter, memo, graph_pass.applied)
+        problem = _refuse_misfit(model, source, opset, rewriter, graph_pass)
     if problem:
-        return replace(plan, refusals=(problem,), unmended=())
-    notes = [*plan.notes, *filter(None, [released])]
-    ir_version = old_ir, model.ir_version
-    return replace(plan, notes=tuple(notes), sites=tuple(sites), carried=carried, ir_version=ir_version, steps=steps)
+        return replace(plan, refusals=(problem,), notes=(*removed, *notes), fitted=removed, unmended=())
+    notes = (*removed, *notes, *filter(None, [released]))
+    versions = old_ir, model.ir_version
+    return replace(plan, notes=notes, fitted=removed, sites=sites, carried=carried, ir_version=versions, steps=steps)
+
+
+def _notes(goal: Target, frozen: Iterable[str], unmended: Iterable[str]) -> Iterator[str]:
+    """Sentences about the runtime, about defaults that were taken for constant, and about what no form avoids."""
+    if goal.runtime is not None and goal.runtime.note:
+        yield goal.runtime.note
+    for name in frozen:
+        yield f"{name!r} is a default that callers may override; it was taken for constant"
+    for says in unmended:
+        yield f"{says} No equivalent form avoids that there."
 
 
 def _refuse_beforehand(
@@ -125,14 +122,15 @@ def _refuse_beforehand(
 
 
 def _refuse_misfit(
-    model: ModelProto, source: Document, opset: int, rewriter: NodeRewriter, memo: Memo, own_rules: Sequence[Place]
+    model: ModelProto, source: Document, opset: int, rewriter: NodeRewriter, graph_pass: GraphPass
 ) -> Refusal | None:
     """Refuse the result if strict inference objects to it, and a rewrite or a rule of the user's own may be the cause.
 
     Raises:
         RuleError: inference objects, and rules of the user's own were applied.
     """
-    in_doubt, hint = _doubt(model, opset, rewriter, memo)
+    in_doubt, hint = _doubt(model, opset, rewriter, graph_pass.doubts)
+    own_rules = graph_pass.applied
     if not (in_doubt or own_rules) or not (reason := new_objection(source, Document(model))):
         return None
     if own_rules:
@@ -142,10 +140,10 @@ def _refuse_misfit(
     return Refusal("graph", "", in_doubt, f"what takes the place of a node does not fit the model: {reason}", hint)
 
 
-def _doubt(model: ModelProto, opset: int, rewriter: NodeRewriter, memo: Memo) -> tuple[str, str]:
+def _doubt(model: ModelProto, opset: int, rewriter: NodeRewriter, doubts: Sequence[str]) -> tuple[str, str]:
     """An operator of which the result may not fit the model, and what to do then; empty if there is none."""
-    if memo.doubts:
-        return memo.doubts[0], "state the types of what it reads and yields"
+    if doubts:
+        return doubts[0], "state the types of what it reads and yields"
     goal = rewriter.goal
     if goal < UNLIKE_BRANCHES_SINCE <= opset and any(node.op_type == "If" for node in all_nodes(model)):
         # With more constants than before, inference may find different shapes in the branches of an If.
@@ -212,27 +210,3 @@ def _contradiction(model: ModelProto, element_types: Mapping[str, str], ranks: M
             if not {None, value}.intersection(known):
                 return f"the {what} of {name!r} is {spelled(min(known))}, and {spelled(value)} is declared of it"
     return ""
-
-
-def ground_of(
-    source: Document, opset: int, settings: Settings, values: Values | None = None, *, assumes_nonempty: bool = False
-) -> Ground:
-    """What the scopes of a run share; arguments as for `Ground`."""
-    return Ground(
-        source,
-        opset,
-        element_types=settings.element_types,
-        ranks=settings.ranks,
-        base_dir=settings.base_dir,
-        freeze_defaults=settings.freeze_defaults,
-        writes_initializers=writes_initializers(source, settings),
-        assumes_nonempty=assumes_nonempty,
-        values=values,
-    )
-
-
-def writes_initializers(source: Document, settings: Settings) -> bool:
-    """Whether initializers need not be graph inputs in the result, by its newest possible IR version."""
-    asked, old = settings.ir_version, source.message.ir_version
-    newest = DEFAULTS_SINCE if asked == "auto" else old if asked == "keep" else asked
-    return newest >= DEFAULTS_SINCE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
-from reducelower.legalization.nodelist import nodes_of
+from reducelower.legalization.dead_code import as_messages
 from reducelower.legalization.tidying import is_repeatable, kind_of, rename_read
 
 if TYPE_CHECKING:
@@ -25,21 +25,21 @@ def share(edit: Edit) -> bool:
     Rewrites also read the first of equal values of the source: PyTorch's exporter computes the tables of each
     RotaryEmbedding again. Returns whether the others may be unused now.
     """
-    # A node that was removed as unused has no replacement.
-    shareable = (index for index, _, outcome in edit.outcomes if outcome.may_share and edit.replaced.get(index))
-    originals = {index: edit.nodes[index] for index in shareable}
-    if not originals:
+    shareable = {at: each for at, each in edit.rewrites.items() if each.outcome is not None and each.outcome.may_share}
+    if not shareable:
         return False
+    originals = {index: edit.scope.holder.node[index] for index in shareable}
     equal = _equal(edit.scope, (name for node in originals.values() for name in node.input[1:]))
     readers = Counter(equal.get(name, name) for node in originals.values() for name in set(node.input))
     first_of_kind: dict[Hashable, NodeProto] = {}
-    for index, original in originals.items():
+    for index, rewrite in shareable.items():
+        original = originals[index]
         outputs = set(original.output)
         # No other rewrite reads them.
         unshared = {name for name in original.input if readers[equal.get(name, name)] == 1}
         renamed = dict(equal)
         kept = []
-        for node in nodes_of(edit.replaced[index]):
+        for node in as_messages(rewrite.nodes):
             rename_read(node, renamed)
             sizes = _sizes_asked(node, original, edit.scope)
             if not sizes and not unshared.isdisjoint(node.input):
@@ -51,9 +51,8 @@ def share(edit: Edit) -> bool:
                     continue
             kept.append(node)
         if renamed:
-            edit.replaced[index] = kept
-            stated = edit.types.get(index, {})
-            edit.types[index] = {name: value_type for name, value_type in stated.items() if name not in renamed}
+            types = {name: value_type for name, value_type in rewrite.types.items() if name not in renamed}
+            edit.rewrites[index] = rewrite._replace(nodes=kept, types=types)
     edit.drops_operands |= bool(equal)
     return bool(equal)
 

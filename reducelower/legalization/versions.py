@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from reducelower.runtimes import Runtime
 
 __all__ = [
-    "default_imports", "fit_ir_version", "fit_ml_version", "imports_of", "ir_version_of_opset", "needed_ir_version",
-    "new_ir", "refuse_ir_version", "release_initializers", "remove_imports", "with_opset",
+    "default_imports", "fit_ml_version", "imports_of", "ir_version_of_opset", "needed_ir_version",
+    "release_initializers", "remove_imports", "set_ir_version", "with_opset",
 ]  # fmt: skip
 
 ML = "ai.onnx.ml"
@@ -149,37 +149,31 @@ def release_initializers(model: ModelProto, before: int) -> str:
     return f"{left}: from IR version {DEFAULTS_SINCE} on they would be defaults that callers may override"
 
 
-def new_ir(model: ModelProto, source: Document, asked: IrVersion, own_opset: int, goal_opset: int) -> int:
-    """The IR version of the output, which `source` was before any edit, before a runtime's limit."""
-    old = model.ir_version
+def set_ir_version(
+    model: ModelProto, source: Document, asked: IrVersion, own_opset: int, target: Target
+) -> Refusal | None:
+    """State the IR version of the result; refuse contents that need a newer one than asked for or than is read.
+
+    `source` is the model before any edit, of opset version `own_opset`. If that does not change, nothing says that the
+    result is for older or newer readers.
+    """
+    old, goal, needed = model.ir_version, target.opset or own_opset, needed_ir_version(model, source)
+    version = usual = old if goal == own_opset else ir_version_of_opset(goal)
     if asked != "auto":
-        return old if asked == "keep" else int(asked)
-    # If the opset version does not change, nothing says that the result is for older or newer readers.
-    usual = old if goal_opset == own_opset else ir_version_of_opset(goal_opset)
-    if usual < old or usual == old < 4:
-        return max(usual, min(needed_ir_version(model, source), max(old, 4)))
-    return usual
-
-
-def fit_ir_version(model: ModelProto, source: Document, runtime: Runtime) -> Refusal | None:
-    """Lower the IR version to the newest that the runtime reads; refuse contents that need a newer one."""
-    newest = runtime.ir_version
-    if newest is None or model.ir_version <= newest:
-        return None
-    needed = needed_ir_version(model, source)
-    if needed <= newest:
-        model.ir_version = newest
-        return None
-    reason = f"{runtime} reads IR versions up to {newest}, and the model uses what came with IR version {needed}"
-    return Refusal("graph", "", "", reason, "choose a newer version of the runtime")
-
-
-def refuse_ir_version(model: ModelProto, source: Document, asked: IrVersion) -> Refusal | None:
-    """Refuse an IR version that was asked for, if the contents of the model need a newer one."""
-    if not isinstance(asked, int) or asked >= (needed := needed_ir_version(model, source)):
-        return None
-    reason = f"it cannot have IR version {asked}, since it uses what came with IR version {needed}"
-    return Refusal("graph", "", "", reason, f"--ir-version {needed}, or a newer one")
+        version = old if asked == "keep" else int(asked)
+    elif usual < old or usual == old < DEFAULTS_SINCE:
+        version = max(usual, min(needed, max(old, DEFAULTS_SINCE)))
+    newest = version if target.runtime is None or target.runtime.ir_version is None else target.runtime.ir_version
+    model.ir_version = min(version, newest)
+    if newest < min(version, needed):
+        reason = (
+            f"{target.runtime} reads IR versions up to {newest}, and the model uses what came with IR version {needed}"
+        )
+        return Refusal("graph", "", "", reason, "choose a newer version of the runtime")
+    if isinstance(asked, int) and asked < needed:
+        reason = f"it cannot have IR version {asked}, since it uses what came with IR version {needed}"
+        return Refusal("graph", "", "", reason, f"--ir-version {needed}, or a newer one")
+    return None
 
 
 # The IR version that contents need. Source: the list of IR versions in onnx.proto.

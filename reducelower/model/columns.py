@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from onnx import GraphProto, NodeProto
 
-__all__ = ["Columns", "NodeColumns", "message_class"]
+__all__ = ["Columns", "NodeColumns", "graph_of", "message_class"]
 
 _MESSAGES: Mapping[str, Mapping[int, str]] = {
     "Model": {7: "Graph", 20: "data", 25: "Function", 26: "data"},
@@ -123,6 +123,12 @@ class Columns:
     def main_nodes(self) -> NodeColumns:
         """The nodes of the main graph."""
         return NodeColumns._of(message_class("ModelOfNodes").FromString(self.model).field_7, self._model.field_7)
+
+
+def graph_of(nodes: Iterable[NodeProto | bytes]) -> bytes:
+    """Nodes, as messages or serialized, as those of a serialized GraphProto."""
+    data = [node if isinstance(node, bytes) else node.SerializeToString() for node in nodes]
+    return message_class("GraphOfNodes")(field_1=data).SerializeToString()  # type: ignore[no-any-return]
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from onnx import ModelProto
 
 from reducelower.legalization.dead_code import remove_named, remove_unused
-from reducelower.legalization.edits import Edit, splice
+from reducelower.legalization.edits import REMOVED, Edit, Rewrite, sites_of, splice
 from reducelower.model.attributes import copy_marks
 from reducelower.model.graph import node_label
 from reducelower.plan import Site
@@ -138,7 +138,9 @@ class Raiser:
         """Compose everything; return the sites in graph order."""
         self._walk(GraphScope(self._ground, model.graph, opset))
         remove_unused(self._edits)
-        return tuple(splice(self._edits, report=True))
+        sites = sites_of(self._edits)
+        splice(self._edits)
+        return sites
 
     def _walk(self, scope: GraphScope) -> None:
         edit = Edit(scope, drops_operands=True)
@@ -160,7 +162,7 @@ class Raiser:
             for place in operators:
                 self._replace(edit, place, surroundings)
                 removed |= place.region
-        gone = {name for index in removed - edit.sites.keys() for name in nodes[index].output}
+        gone = {name for index in removed if edit.rewrites[index] is REMOVED for name in nodes[index].output}
         remove_named(scope.edited.value_info, gone)
         for index in surroundings.holding:
             for inner in edit.inside(index):
@@ -169,12 +171,11 @@ class Raiser:
     def _replace(self, edit: Edit, place: Place, surroundings: Surroundings) -> None:
         op_type = place.form.op_type
         for index in place.region:
-            edit.replaced[index] = []
+            edit.rewrites[index] = REMOVED
         nodes = place.settle(edit.scope)
         copy_marks(surroundings.nodes[place.last], next(node for node in nodes if node.op_type == op_type))
-        edit.replaced[place.last] = nodes
-        edit.sites[place.last] = (op_type, f"raised from {place.form.name}")
-        edit.regions[place.last] = tuple(sorted(place.form_nodes))
+        stands_for = tuple(sorted(place.form_nodes))
+        edit.rewrites[place.last] = Rewrite(nodes, op_type, f"raised from {place.form.name}", stands_for)
 
 
 _SIGNS = frozenset({"Erf", "GlobalAveragePool", "InstanceNormalization", "Tanh"})

@@ -42,12 +42,11 @@ class GraphScope(Graph):
         path: str = "graph",
         *,
         key: GraphKey = (),
-        nodes: NodeColumns | None = None,
     ) -> None:
         """Open the scope of a graph.
 
-        `edited` is the graph in the copy that is edited, `path` is what users see, such as ``graph/If_3.then_branch``,
-        and `nodes` are its nodes before any edit, if they are at hand. The scope of the enclosing graph must be open.
+        `edited` is the graph in the copy that is edited, `path` is what users see, such as ``graph/If_3.then_branch``.
+        The scope of the enclosing graph must be open.
         """
         own, graph_at = ground.resolver.graph(key), ground.resolver.graph
         around = graph_at(key[:-2]) if key else None  # it may have been replaced by that of the run since
@@ -58,7 +57,7 @@ class GraphScope(Graph):
         self.opset = opset
         self.path = path
         self.edited = edited
-        self.columns = NodeColumns.of(edited.node) if nodes is None else nodes
+        self.columns = NodeColumns.of(own.holder.node) if key else ground.source.columns.main_nodes
         self.may_have_constants = b"Constant" in self.columns.operators
         self.added_nodes: list[NodeProto] = []
         self._constants: dict[str, Stored | None] = {}

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from reducelower.files import DataFolder
 from reducelower.model.document import Names
 from reducelower.model.skeleton import DEFAULTS_SINCE, LARGEST_CONSTANT, declare, skeleton
+from reducelower.options import IrVersion, Settings
 from reducelower.scope.values import Values
 from reducelower.types import Inference
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from onnx import ModelProto
 
     from reducelower.model.document import Document
     from reducelower.types.witnesses import Witnesses
 
-__all__ = ["Ground"]
+__all__ = ["Ground", "writes_initializers"]
+
+_PLAIN = Settings()
+
+
+def writes_initializers(model: ModelProto, asked: IrVersion) -> bool:
+    """Whether initializers need not be graph inputs in the result, by its newest possible IR version."""
+    newest = DEFAULTS_SINCE if asked == "auto" else model.ir_version if asked == "keep" else asked
+    return newest >= DEFAULTS_SINCE
 
 
 class Ground:
     """What all scopes of one run share: names, types, overrides, and how constants are written.
 
     Attributes:
+        source: the model, which nobody edits.
         names: makes fresh names.
         resolver: knows the types of the model before any rewrite, with symbolic sizes.
         opset: opset version of the target.
@@ -41,27 +50,24 @@ class Ground:
         self,
         source: Document,
         opset: int,
-        *,
-        element_types: Mapping[str, str] | None = None,
-        ranks: Mapping[str, int] | None = None,
-        base_dir: str | os.PathLike[str] | None = None,
-        freeze_defaults: bool = False,
-        writes_initializers: bool = True,
-        assumes_nonempty: bool = False,
+        settings: Settings = _PLAIN,
         values: Values | None = None,
+        *,
+        assumes_nonempty: bool = False,
     ) -> None:
-        """Start a run over a model, which nobody edits. `options.Options` says what most arguments mean."""
+        """Start a run over a model with the settings of a caller."""
+        self.source = source
         self.names = Names(source)
         message = source.message
-        if element_types or ranks:
+        self.overridable = message.ir_version >= DEFAULTS_SINCE
+        self.writes_initializers = writes_initializers(message, settings.ir_version)
+        if settings.element_types or settings.ranks:
             message = skeleton(message, LARGEST_CONSTANT)
-            declare(message, element_types or {}, ranks or {})
-        self.resolver = Inference(message, freezes_defaults=freeze_defaults)
+            declare(message, settings.element_types or {}, settings.ranks or {})
+        self.resolver = Inference(message, freezes_defaults=settings.freeze_defaults)
         self.opset = opset
         self.assumes_nonempty = assumes_nonempty
-        self.data_folder = None if base_dir is None else DataFolder.of(base_dir)
-        self.overridable = source.message.ir_version >= DEFAULTS_SINCE
-        self.writes_initializers = writes_initializers
+        self.data_folder = None if settings.base_dir is None else DataFolder.of(settings.base_dir)
         self.values = Values() if values is None else values
         self.frozen: set[str] = set()
         self.witnesses: Witnesses | None = None

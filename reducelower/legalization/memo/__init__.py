@@ -22,7 +22,7 @@ from reducelower.errors import RefusedError
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo.outcome import NOTHING, Outcome
 from reducelower.legalization.memo.reading import Key, ReadNode, read_node
-from reducelower.legalization.memo.writing import Writing, put_in_own_names, put_refusal
+from reducelower.legalization.memo.writing import Writing, in_own_names, refusal
 from reducelower.scope.blanks import ALL_OPERANDS
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.node import NodeScope, Question
@@ -158,17 +158,17 @@ class Memo:
 
     def put(self, outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:
         """Apply an outcome to a node."""
-        if outcome.refusal is not None:
-            put_refusal(outcome, edit, index, read)
-        elif outcome is NOTHING:
+        if outcome is NOTHING:
             return
+        if outcome.refusal is not None:
+            edit.refused[index] = refusal(outcome, edit.scope.path, index, read)
         elif not outcome.operands:
-            put_in_own_names(outcome, edit, index)
+            edit.rewrites[index] = in_own_names(outcome, edit, index)
         else:
             writing = self._writings.get((edit, outcome))
             if writing is None:
                 writing = self._writings[edit, outcome] = Writing(outcome, edit, read, self.doubts)
-            writing.put(index, read)
+            edit.rewrites[index] = writing.rewrite(index, read)
 
 
 def _follow(branch: Branch, graph: GraphScope, names: Sequence[bytes]) -> Outcome | None:

@@ -5,11 +5,12 @@ The result is bytes: thousands of nodes are written from one template.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from onnx import NodeProto, TensorProto, helper
 
-from reducelower.legalization.edits import Edit
+from reducelower.errors import Refusal
+from reducelower.legalization.edits import Edit, Rewrite
 from reducelower.legalization.memo.outcome import CASTS_BY_NUMBER, Described, Outcome
 from reducelower.legalization.memo.reading import ReadNode
 from reducelower.model.attributes import value_of
@@ -19,27 +20,25 @@ from reducelower.scope.blanks import MARKS, NAME_BLANK, Added, blanks, fill
 from reducelower.scope.graph import GraphScope
 from reducelower.types.known import LONGEST
 
-__all__ = ["Writing", "put_in_own_names", "put_refusal"]
+__all__ = ["Writing", "in_own_names", "refusal"]
 
 
-def put_refusal(outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:
-    """Record why a node cannot be legalized, with its own names."""
+def refusal(outcome: Outcome, path: str, index: int, read: ReadNode) -> Refusal:
+    """Why a node of the graph at a path cannot be legalized, with its own names."""
     assert outcome.refusal is not None
     real = read.real_names()
     reason, hint = fill(outcome.refusal.reason, real), fill(outcome.refusal.hint, real)
-    edit.refuse(index, real[NAME_BLANK], outcome.op_type, reason, hint)
+    return Refusal(path, real[NAME_BLANK] or f"{outcome.op_type}#{index}", outcome.op_type, reason, hint)
 
 
-def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
-    """Apply an outcome that uses the names of the model instead of blanks."""
-    nodes = outcome.nodes or ()
+def in_own_names(outcome: Outcome, edit: Edit, index: int) -> Rewrite:
+    """What becomes of a node if the outcome has the names of the model instead of blanks."""
+    nodes = [edit.opened[index]] if outcome.nodes is None else outcome.nodes
     added = {name: _add_constant(each, edit.scope, {}) for name, each in outcome.added.items()}
     for node in nodes if added else ():
         rename(node, lambda name: added.get(name, name))
-    if not outcome.in_place:
-        edit.replaced[index] = list(nodes)
     edit.drops_operands = True
-    edit.note(index, None, outcome)
+    return Rewrite(nodes, outcome.op_type, outcome.label, outcome=outcome)
 
 
 def _add_constant(added: Added, graph: GraphScope, real: Mapping[str, str]) -> str:
@@ -55,7 +54,6 @@ class Writing:
         `read` is the first node that gets the outcome. If inference objects, its operator is added to `doubts`.
         """
         self.outcome = outcome
-        self._edit = edit
         self._graph = graph = edit.scope
         self._doubts = doubts
         self._names = graph.ground.names
@@ -67,7 +65,7 @@ class Writing:
         self._template = outcome.template
         self._makes_names = bool(outcome.derived) or not self._template.is_bytes
         inputs = {*read.key[1][: read.key[0]]} - {-1}
-        self._drops = outcome.nodes is not None and not outcome.reads >= {*blanks(len(inputs))}
+        edit.drops_operands |= outcome.nodes is not None and not outcome.reads >= {*blanks(len(inputs))}
         self._makes_values = bool(outcome.new_values)
         # An edited node of the same operator is as valid as before.
         is_new = not (outcome.in_place and outcome.nodes and outcome.nodes[0].op_type == outcome.op_type)
@@ -76,30 +74,23 @@ class Writing:
             holds_graphs = any(True for node in outcome.nodes for _ in subgraphs(node))
             doubts += [outcome.op_type] if holds_graphs else []
 
-    def put(self, index: int, read: ReadNode) -> None:
-        """Apply the outcome to a node."""
-        outcome, edit, graph = self.outcome, self._edit, self._graph
+    def rewrite(self, index: int, read: ReadNode) -> Rewrite:
+        """What becomes of a node."""
+        outcome, graph = self.outcome, self._graph
         names = self._real_names(read) if self._makes_names else {}
-        if outcome.nodes is not None and outcome.in_place:
-            edit.nodes.overwrite(index, *self._written(read, names))
-        elif outcome.nodes is not None:
-            edit.replaced[index] = self._written(read, names)
-        edit.drops_operands |= self._drops
-        edit.note(index, read, outcome)
+        nodes: Sequence[NodeProto | bytes]
+        if outcome.nodes is None:
+            nodes = (graph.columns.data[index],)
+        elif self._template.is_bytes:
+            new = [names[name].encode() for _, _, name in outcome.derived] if names else ()
+            nodes = self._template.fill((*read.names, read.marks, *new, *self._constants))
+        else:
+            nodes = [_renamed_copy(node, names, read.marks) for node in outcome.nodes]
         types = (self._inferred(read) or {}) if self._makes_values else {}
-        stated = {names[name]: types[name] for name in outcome.new_values if name in types}
+        stated = {names[name]: types[name] for name in outcome.new_values if name in types} if types else types
         if graph.ground.opset < CASTS_BY_NUMBER:
             stated = {**_of_casts(outcome, graph, names or read.real_names()), **stated}
-        if stated:
-            edit.types[index] = stated
-
-    def _written(self, read: ReadNode, names: Mapping[str, str]) -> list[bytes]:
-        """The nodes that replace a node, serialized."""
-        outcome = self.outcome
-        if self._template.is_bytes:
-            new = [names[name].encode() for _, _, name in outcome.derived] if names else ()
-            return self._template.fill((*read.names, read.marks, *new, *self._constants))
-        return [_renamed_copy(node, names, read.marks).SerializeToString() for node in outcome.nodes or ()]
+        return Rewrite(nodes, outcome.op_type, outcome.label, (), stated, outcome, read)
 
     def _inferred(self, read: ReadNode) -> Mapping[str, bytes] | None:
         """The types of new values; None if not the types of all operands are stated."""

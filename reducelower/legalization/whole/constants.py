@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from reducelower.legalization.run import writes_initializers
 from reducelower.legalization.whole import Attempt, Changed
 from reducelower.model.constants import tensor_of
 from reducelower.model.document import Document
@@ -10,6 +9,7 @@ from reducelower.model.graph import graphs
 from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.options import Settings
+from reducelower.scope.ground import writes_initializers
 
 __all__ = ["without_constants"]
 
@@ -18,7 +18,9 @@ _TAKES_ALL = 9
 
 def without_constants(tried: Attempt, settings: Settings) -> Changed | None:
     """The model with initializers in place of its Constant nodes of other types than floats, below opset 9."""
-    if (tried.plan.target.opset or 0) >= _TAKES_ALL or not writes_initializers(tried.source, settings):
+    if (tried.plan.target.opset or 0) >= _TAKES_ALL or not writes_initializers(
+        tried.source.message, settings.ir_version
+    ):
         return None
     made = tried.source.copy()
     for _, graph in graphs(made):

@@ -19,7 +19,7 @@ from onnx.numpy_helper import from_array
 
 from reducelower.adapters.builder import Writer
 from reducelower.legalization.dead_code import remove_unused
-from reducelower.legalization.edits import Edit, splice
+from reducelower.legalization.edits import Edit, Rewrite, splice
 from reducelower.legalization.whole import Attempt, Changed
 from reducelower.model.document import Document
 from reducelower.model.graph import may_hold_graphs
@@ -91,12 +91,12 @@ def replace_by_tensors(model: ModelProto) -> bool:
                 if (made := _made(op, read)) is not None:
                     known[scope, node.output[0]] = made
             elif read is not None and write(op, read) is not None:
-                edit.replaced[place] = op.nodes
+                edit.rewrites[place] = Rewrite(op.nodes)
                 edit.drops_operands = True
     remove_unused(edits)
-    splice(edits, report=False)
+    splice(edits)
     ground.clear_caches()
-    return any(edit.replaced for edit in edits)
+    return any(edit.rewrites for edit in edits)
 
 
 def _made(op: Writer, read: _Sequence | None) -> _Sequence | None:
