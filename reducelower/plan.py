@@ -89,6 +89,7 @@ class Plan:
         notes: sentences about the model as a whole that a user should act on; every output shows each as a ``note``.
         unmended: sentences about unavoidable problems on the runtime: wrong results for some values, such as very large
             ones, or other shapes.
+        caveats: those of them that are about forms that were written in place of nodes.
         as_it_is: if another opset version was chosen for a runtime, the plan for the model's own opset version. Its
             sites and refusals are the nodes that the runtime computes wrongly in the unchanged model.
         assumes_nonempty: whether the result is right only if no dimension is zero when the model runs.
@@ -104,6 +105,7 @@ class Plan:
     notes: tuple[str, ...] = field(default=())
     fitted: tuple[str, ...] = ()
     unmended: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
     as_it_is: Plan | None = None
     assumes_nonempty: bool = False
     steps: tuple[Step, ...] = field(default=(), repr=False, compare=False)

@@ -64,6 +64,7 @@ class Edit:
         opened: the nodes with subgraphs that may be edited, by position.
         refused: why nodes cannot be legalized, by position.
         drops_operands: whether a node may no longer read something.
+        doubts: operators of rewrites that have to be checked in the context of the whole model.
     """
 
     scope: GraphScope
@@ -71,6 +72,7 @@ class Edit:
     opened: dict[int, NodeProto] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
     drops_operands: bool = False
+    doubts: list[str] = field(default_factory=list)
 
     def inside(self, index: int) -> Iterator[GraphScope]:
         """The scopes of a node's subgraphs, which may be edited then."""

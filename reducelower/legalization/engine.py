@@ -19,6 +19,7 @@ from reducelower.files.inline import WORTH_LIFTING, InlineWeights, lift, splice
 from reducelower.legalization.composed import Origins, composed
 from reducelower.legalization.defects import find_defect
 from reducelower.legalization.hints import fits, name_oldest_fitting
+from reducelower.legalization.run import told
 from reducelower.legalization.whole.attempts import attempt
 from reducelower.model.document import Document
 from reducelower.options import Settings, Target
@@ -80,19 +81,14 @@ def _until_settled(source: Document, target: Target, settings: Settings, *, repo
             return made, replace(plan, sites=(), refusals=tuple(dict.fromkeys(map(origins.refusal, further.refusals))))
         if result.message == made.message:
             break
-        both = composed(plan, further, source.message, made.message, result.message)
-        plan = _without_mended(both, plan, further)
+        plan = composed(plan, further, source.message, made.message, result.message)
+        # What stayed in the first pass may have a form now.
+        outdated, unmended = told(plan.unmended), tuple(dict.fromkeys((*plan.caveats, *further.unmended)))
+        notes = [note for note in plan.notes if note not in outdated]
+        notes += [note for note in told(unmended) if note not in notes]
+        plan = replace(plan, notes=tuple(notes), unmended=unmended, caveats=(*plan.caveats, *further.caveats))
         made = result
     return made, plan
-
-
-def _without_mended(plan: Plan, first: Plan, second: Plan) -> Plan:
-    """The plan without the problems that the first plan left and the second solved."""
-    mended = {site.because for site in second.sites if site.because}
-    solved = [problem for problem in first.unmended if any(because in problem for because in mended)]
-    unmended = [problem for problem in (*first.unmended, *second.unmended) if problem not in solved]
-    notes = [note for note in plan.notes if not any(note.startswith(problem) for problem in solved)]
-    return replace(plan, notes=tuple(notes), unmended=tuple(dict.fromkeys(unmended)))
 
 
 @contextmanager

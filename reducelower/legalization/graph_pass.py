@@ -6,7 +6,8 @@ the element types they take are looked at only if the model may have such a type
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 
 from onnx import ModelProto, NodeProto
 
@@ -35,7 +36,6 @@ class GraphPass:
     Attributes:
         edits: the edits of each graph, outer ones first.
         applied: the places of the rules of the user's own that were applied, once for each time.
-        doubts: operators of rewrites that have to be checked in the context of the whole model.
     """
 
     def __init__(self, ground: Ground, rewriter: NodeRewriter, opset: int, memory: Memory, settings: Settings) -> None:
@@ -48,7 +48,6 @@ class GraphPass:
         self._checks = settings.validate
         operators = ground.source.columns.operators
         self._memo = Memo(memory, frozenset(each for each in operators if table[each].occurs), remembers=settings.memo)
-        self.doubts = self._memo.doubts
         looked_at = (each for each in operators if each in HOLDING_GRAPHS or not table[each].lets_all_stay)
         self._looked_at = frozenset(map(str.encode, looked_at))
 
@@ -62,15 +61,25 @@ class GraphPass:
         return [refusal for edit in self.edits for refusal in edit.left]
 
     @property
-    def unmended(self) -> tuple[str, ...]:
-        """Sentences about overflow or wrong shapes on the target runtime that no form avoids."""
-        runtime = self._rewriter.target.runtime
+    def doubts(self) -> Iterator[tuple[str, str]]:
+        """The operators that are a reason to check the result as a whole, each with what to do if it is wrong."""
+        for op_type in (op_type for edit in self.edits for op_type in edit.doubts):
+            yield op_type, "state the types of what it reads and yields"
+        for op_type, treatment in sorted(self._table.items(), key=itemgetter(0)):
+            if treatment.learned:
+                yield op_type, treatment.learned
+
+    @property
+    def unmended(self) -> Mapping[str, bool]:
+        """Sentences about overflow or wrong shapes on the target runtime that no form avoids; see `NodeScope`."""
+        runtime, unmended = self._rewriter.target.runtime, dict[str, bool]()
         if runtime is None or not self.edits:
-            return ()
+            return unmended
+        for rewrite in (rewrite for edit in self.edits for rewrite in edit.rewrites.values()):
+            unmended |= {} if rewrite.outcome is None else rewrite.outcome.unmended
         main = self.edits[0].scope
-        outcomes = (rewrite.outcome for edit in self.edits for rewrite in edit.rewrites.values())
-        unmended = dict.fromkeys(says for outcome in outcomes if outcome is not None for says in outcome.unmended)
-        return (*unmended, *runtime.misshapes(main.rank(value.name) for value in main.holder.output))
+        ranks = (main.rank(value.name) for value in main.holder.output)
+        return unmended | dict.fromkeys(runtime.misshapes(ranks), False)
 
     def _walk(self, scope: GraphScope) -> None:
         edit = Edit(scope)

@@ -11,7 +11,7 @@ from reducelower.model.document import Document
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 
-__all__ = ["fits", "name_oldest_fitting", "oldest_fitting"]
+__all__ = ["fits", "name_oldest_fitting"]
 
 
 def fits(source: Document, target: Target, settings: Settings) -> Callable[[int], bool]:
@@ -29,26 +29,17 @@ def fits(source: Document, target: Target, settings: Settings) -> Callable[[int]
     return fits_at
 
 
-def oldest_fitting(source: int, goal: int, fits: Callable[[int], bool]) -> int | None:
-    """The oldest opset version above a refused goal at which the model can be legalized; None if there is none.
-
-    This is not monotone: an operator may be missing in a version in between. So every version up to the source's is
-    tried.
-    """
-    return next((opset for opset in range(goal + 1, source + 1) if fits(opset)), None)
-
-
 def name_oldest_fitting(plan: Plan, fits: Callable[[int], bool]) -> Plan:
-    """If the plan refuses a downgrade, the plan with the oldest fitting opset version in every hint."""
-    goal = plan.target.opset
-    nodes_refused = any(refusal.operator for refusal in plan.refusals)
-    if goal is None or goal >= plan.source_opset or not nodes_refused:
-        return plan
-    oldest = oldest_fitting(plan.source_opset, goal, fits)
+    """If the plan refuses a downgrade, the plan with the oldest fitting opset version in every hint.
+
+    Every version up to the source's is tried, since an operator may be missing in a version in between.
+    """
+    own, goal = plan.source_opset, plan.target.opset or plan.source_opset
+    is_about_nodes = any(refusal.operator for refusal in plan.refusals)
+    oldest = next(filter(fits, range(goal + 1, own + 1)), None) if is_about_nodes else None
     if oldest is None:
         return plan
-    own = ", its own," if oldest == plan.source_opset else ""
-    sentence = f"opset {oldest}{own} is the oldest at which the whole model fits"
+    sentence = f"opset {oldest}{', its own,' if oldest == own else ''} is the oldest at which the whole model fits"
     return replace(plan, refusals=tuple(_with_hint(refusal, oldest, sentence) for refusal in plan.refusals))
 
 

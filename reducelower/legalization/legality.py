@@ -12,8 +12,10 @@ from reducelower.adapters.crossings import Crossing, crossings
 from reducelower.legalization.element_types import dropped_types, occurring
 from reducelower.legalization.written_for import EXPERIMENTAL, deprecated_from_start, may_be_of_another_opset
 from reducelower.model.document import Document
+from reducelower.model.graph import UNLIKE_BRANCHES_SINCE
 from reducelower.model.schemas import (
     first_version,
+    has_body,
     is_deprecated,
     is_runtime_name,
     schema,
@@ -42,6 +44,8 @@ class Treatment:
         facts: facts about the operator on the runtime, at the target's opset version.
         occurs: whether a node of the model may have one of the element types in `dropped`.
         doubtful: whether a node of the model may be written for another opset version than the imported one.
+        learned: if onnx's inference knows more about results at the target, so that types may prove wrong there that
+            the model states, what to do then.
     """
 
     crossings: tuple[Crossing, ...] = ()
@@ -53,6 +57,7 @@ class Treatment:
     facts: tuple[Fact, ...] = ()
     occurs: bool = False
     doubtful: bool = False
+    learned: str = ""
 
     @cached_property
     def is_nothing(self) -> bool:
@@ -134,7 +139,21 @@ def _between(op_type: str, opset: int, goal_opset: int, own: Boundaries | None) 
     if source is None or goal is None:
         return Treatment(absent=True)
     path = crossings(op_type, source_opset, goal_opset, own)
-    return Treatment(path, dropped=dropped_types(source, goal))
+    learned = _learned(op_type, opset, goal_opset)
+    return Treatment(path, dropped=dropped_types(source, goal), learned=learned)
+
+
+def _learned(op_type: str, opset: int, goal_opset: int) -> str:
+    """See `Treatment`. Inference knows an operator with a function body, as LessOrEqual below opset 16, by its body."""
+    if op_type == "If" and goal_opset < UNLIKE_BRANCHES_SINCE <= opset:
+        # With more constants than before, inference may find different shapes in the branches.
+        return f"opset {UNLIKE_BRANCHES_SINCE} is the oldest whose branches may give different shapes"
+    before, after = schema(op_type, opset), schema(op_type, goal_opset)
+    if before is None or after is None or before.has_type_and_shape_inference_function or has_body(before):
+        return ""
+    reason = f"at opset {opset} inference does not know {op_type}"
+    is_known = after.has_type_and_shape_inference_function
+    return f"correct the types that the model states; {reason}" if is_known else ""
 
 
 _NOT_EXPERIMENTAL = 10

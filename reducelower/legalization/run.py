@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 
 from onnx import ModelProto
 
@@ -24,8 +23,7 @@ from reducelower.legalization.versions import (
     with_opset,
 )
 from reducelower.model.document import Document
-from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
-from reducelower.model.schemas import element_type_name, has_body, parse_element_type, schema
+from reducelower.model.schemas import element_type_name, parse_element_type
 from reducelower.model.skeleton import names_in
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
@@ -36,7 +34,7 @@ from reducelower.text import did_you_mean
 from reducelower.types import Inference
 from reducelower.types.known import Question
 
-__all__ = ["refuse_declarations", "run"]
+__all__ = ["refuse_declarations", "run", "told"]
 
 
 def run(
@@ -71,10 +69,10 @@ def run(
             ground.clear_caches()
     edits = graph_pass.edits
     is_conditional, notes = notes_on_zeros(edits, goal, is_asked=target.assume_nonempty)
-    plan = replace(plan, refusals=tuple(refusals), unmended=unmended, assumes_nonempty=is_conditional)
+    plan = replace(plan, assumes_nonempty=is_conditional)
     notes = (*_notes(goal, sorted(ground.frozen), unmended), *notes)
     if refusals:
-        return replace(plan, notes=notes, unmended=())
+        return replace(plan, refusals=tuple(refusals), notes=notes)
     steps = (Step(source, applied(edits)),) if report else ()
     sites, carried = (sites_of(edits), sum(edit.unchanged for edit in edits)) if report else ((), 0)
     splice(edits)
@@ -86,12 +84,20 @@ def run(
     released = release_initializers(model, old_ir)
     # Below IR version 4, inference does not read initializers that are not inputs, so it comes last.
     if problem is None and settings.validate:
-        problem = _refuse_misfit(model, source, opset, rewriter, graph_pass)
+        problem = _refuse_misfit(Document(model), source, graph_pass)
     if problem:
-        return replace(plan, refusals=(problem,), notes=(*removed, *notes), fitted=removed, unmended=())
-    notes = (*removed, *notes, *filter(None, [released]))
-    versions = old_ir, model.ir_version
-    return replace(plan, notes=notes, fitted=removed, sites=sites, carried=carried, ir_version=versions, steps=steps)
+        return replace(plan, refusals=(problem,), notes=(*removed, *notes), fitted=removed)
+    return replace(
+        plan,
+        sites=sites,
+        carried=carried,
+        ir_version=(old_ir, model.ir_version),
+        fitted=removed,
+        notes=(*removed, *notes, *filter(None, [released])),
+        unmended=tuple(unmended),
+        caveats=tuple(says for says, is_of_form in unmended.items() if is_of_form),
+        steps=steps,
+    )
 
 
 def _notes(goal: Target, frozen: Iterable[str], unmended: Iterable[str]) -> Iterator[str]:
@@ -100,8 +106,12 @@ def _notes(goal: Target, frozen: Iterable[str], unmended: Iterable[str]) -> Iter
         yield goal.runtime.note
     for name in frozen:
         yield f"{name!r} is a default that callers may override; it was taken for constant"
-    for says in unmended:
-        yield f"{says} No equivalent form avoids that there."
+    yield from told(unmended)
+
+
+def told(unmended: Iterable[str]) -> Iterable[str]:
+    """The notes on what no form avoids; see `Plan.unmended`."""
+    return [f"{says} No equivalent form avoids that there." for says in unmended]
 
 
 def _refuse_beforehand(
@@ -118,54 +128,25 @@ def _refuse_beforehand(
         # They change initializers, so nothing in them is constant.
         reason = "the model holds graphs for training (training_info), which are not converted"
         return Refusal("training_info", "", "", reason, "remove them: del model.training_info[:]")
-    return refuse_declarations(source, settings) if settings.element_types or settings.ranks else None
+    return refuse_declarations(source, settings)
 
 
-def _refuse_misfit(
-    model: ModelProto, source: Document, opset: int, rewriter: NodeRewriter, graph_pass: GraphPass
-) -> Refusal | None:
+def _refuse_misfit(result: Document, source: Document, graph_pass: GraphPass) -> Refusal | None:
     """Refuse the result if strict inference objects to it, and a rewrite or a rule of the user's own may be the cause.
 
     Raises:
         RuleError: inference objects, and rules of the user's own were applied.
     """
-    in_doubt, hint = _doubt(model, opset, rewriter, graph_pass.doubts)
-    own_rules = graph_pass.applied
-    if not (in_doubt or own_rules) or not (reason := new_objection(source, Document(model))):
+    doubt, own_rules = next(graph_pass.doubts, None), graph_pass.applied
+    if not (doubt or own_rules) or not (reason := new_objection(source, result)):
         return None
     if own_rules:
         first, *others = dict.fromkeys(own_rules)
         more = "".join(f", or what {path}:{line} writes" for path, line in others)
         raise RuleError(f"what it writes{more} does not fit the model: {reason}", *first)
-    return Refusal("graph", "", in_doubt, f"what takes the place of a node does not fit the model: {reason}", hint)
-
-
-def _doubt(model: ModelProto, opset: int, rewriter: NodeRewriter, doubts: Sequence[str]) -> tuple[str, str]:
-    """An operator of which the result may not fit the model, and what to do then; empty if there is none."""
-    if doubts:
-        return doubts[0], "state the types of what it reads and yields"
-    goal = rewriter.goal
-    if goal < UNLIKE_BRANCHES_SINCE <= opset and any(node.op_type == "If" for node in all_nodes(model)):
-        # With more constants than before, inference may find different shapes in the branches of an If.
-        return "If", f"opset {UNLIKE_BRANCHES_SINCE} is the oldest whose branches may give different shapes"
-    for op_type in sorted(set[str]().union(*rewriter.tables.values())):
-        if _is_inferred_only_at(goal, op_type, opset):
-            reason = f"at opset {opset} inference does not know {op_type}"
-            return op_type, f"correct the types that the model states; {reason}"
-    return "", ""
-
-
-@cache
-def _is_inferred_only_at(goal: int, op_type: str, opset: int) -> bool:
-    """Whether inference knows an operator at the target's opset version and not at the model's.
-
-    Inference knows an operator with a function body, such as LessOrEqual below opset 16, by its body.
-    """
-    before, after = schema(op_type, opset), schema(op_type, goal)
-    if before is None or after is None:
-        return False
-    is_known = before.has_type_and_shape_inference_function or has_body(before)
-    return bool(after.has_type_and_shape_inference_function and not is_known)
+    assert doubt is not None
+    op_type, hint = doubt
+    return Refusal("graph", "", op_type, f"what takes the place of a node does not fit the model: {reason}", hint)
 
 
 def _kind_of_run(target: Target, settings: Settings) -> Hashable:
@@ -180,33 +161,27 @@ def _kind_of_run(target: Target, settings: Settings) -> Hashable:
 
 
 def refuse_declarations(source: Document, settings: Settings) -> Refusal | None:
-    """Refuse declared types and ranks of names that are not in the model, or that contradict it."""
-    if not settings.element_types and not settings.ranks:
-        return None
-    reason = _contradiction(source.message, settings.element_types or {}, settings.ranks or {})
-    hint = "declare only what the model does not state, by the names of its values"
-    return Refusal("", "", "", reason, hint) if reason else None
-
-
-def _contradiction(model: ModelProto, element_types: Mapping[str, str], ranks: Mapping[str, int]) -> str:
-    """Return a sentence about a declaration that contradicts the model, or an empty string.
+    """Refuse declared types and ranks of names that are not in the model, or that contradict it.
 
     Several graphs may use one name. A declaration is accepted if it equals what is known in one of them, or fills it
     in.
     """
-    inference = Inference(model)
-    types = {name: parse_element_type(spelled) for name, spelled in element_types.items()}
-    within = [inference.graph(key) for key in inference.keys]
-    kinds: tuple[tuple[str, Question, Mapping[str, int], Callable[[int], str]], ...] = (
+    types = {name: parse_element_type(spelled) for name, spelled in (settings.element_types or {}).items()}
+    kinds: Sequence[tuple[str, Question, Mapping[str, int], Callable[[int], str]]] = (
         ("element type", "element_type", types, element_type_name),
-        ("rank", "rank", ranks, str),
+        ("rank", "rank", settings.ranks or {}, str),
     )
+    inference = Inference(source.message)
+    graphs = [inference.graph(key) for key in inference.keys] if types or settings.ranks else []
     for what, question, declared, spelled in kinds:
         for name, value in sorted(declared.items()):
-            known = [inference.ask(graph, question, name) for graph in within if graph.defines(name)]
-            if not known:
-                near = did_you_mean(name, names_in(model))
-                return f"no value of the model is named {name!r}, whose {what} is declared{near}"
-            if not {None, value}.intersection(known):
-                return f"the {what} of {name!r} is {spelled(min(known))}, and {spelled(value)} is declared of it"
-    return ""
+            known = [inference.ask(graph, question, name) for graph in graphs if graph.defines(name)]
+            if {None, value}.intersection(known):
+                continue
+            reason = f"no value of the model is named {name!r}, whose {what} is declared"
+            reason += "" if known else did_you_mean(name, names_in(source.message))
+            if known:
+                reason = f"the {what} of {name!r} is {spelled(min(known))}, and {spelled(value)} is declared of it"
+            hint = "declare only what the model does not state, by the names of its values"
+            return Refusal("", "", "", reason, hint)
+    return None

@@ -110,7 +110,7 @@ class Search:
         # A form that runs only on other hardware is no better than such a node, but better than one that is wrong.
         may_stay = problem.is_excusable and not (trial.replaces_elsewhere and problem.is_elsewhere)
         if form is None and may_stay and trial.excuses:
-            self._excuse(scope, problem.excuses(node.op_type))
+            self._excuse(scope, problem.excuses(node.op_type), is_of_form=False)
             rest = problem.without_excusable()
             if not rest.facts and rest.unknown is None:
                 return None, ""
@@ -158,9 +158,9 @@ class Search:
                 reasons.append(f"{remedy.name}: {refused.reason}")
             return None
         if nodes is not None and remedy.caveat:
-            self._excuse(scope, [remedy.caveat])
+            self._excuse(scope, [remedy.caveat], is_of_form=True)
         return nodes
 
-    def _excuse(self, scope: AnyScope, sentences: Iterable[str]) -> None:
+    def _excuse(self, scope: AnyScope, sentences: Iterable[str], *, is_of_form: bool) -> None:
         """Note what the runtime still gets wrong; it is undone with the form if that is not taken."""
-        scope.node_scope.unmended.update((f"on {self.runtime}: {says}", None) for says in sentences)
+        scope.node_scope.unmended.update((f"on {self.runtime}: {says}", is_of_form) for says in sentences)

@@ -75,7 +75,8 @@ class NodeScope(Scope):
         derived: new names in order: stem, tail, name.
         operands: how many distinct operands the node has; 0 if it uses the names of the model.
         applied: the files and lines of the rules of the user's own that were applied.
-        unmended: sentences about problems on the target runtime that no form avoids.
+        unmended: sentences about problems on the target runtime that no form avoids, each with whether it is about a
+            form that was written, and not about a node that stays.
         zeros: ``heeded`` if the result asks at run time whether a dimension is zero, ``assumed`` if it would.
     """
 
@@ -94,7 +95,7 @@ class NodeScope(Scope):
         self.is_repeatable = operands is not None
         self.added: dict[str, Added] = {}
         self.derived: list[tuple[str, str, str]] = []
-        self.unmended: dict[str, None] = {}
+        self.unmended: dict[str, bool] = {}
         self.applied: list[Place] = []
         self.zeros: set[Literal["assumed", "heeded"]] = set()
         self.operands = len(operands or ())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import reducelower
-from reducelower import ConversionError
-from reducelower.legalization.hints import oldest_fitting
+from reducelower import ConversionError, Plan, Refusal, Target
+from reducelower.legalization.hints import name_oldest_fitting
 from tests.models import model
 
 DILATED = "MaxPool <kernel_shape = [2, 2], dilations = [2, 2]> (x)"
@@ -29,7 +29,9 @@ def test_in_place_conversion_names_it_and_leaves_the_model_alone() -> None:
 
 
 def test_what_fits_need_not_fit_everywhere_above() -> None:
-    assert oldest_fitting(20, 9, lambda opset: opset in (11, 20)) == 11
+    plan = Plan(20, Target(9), refusals=(Refusal("graph", "node", "MaxPool", "reason"),))
+    (refusal,) = name_oldest_fitting(plan, lambda opset: opset in (11, 20)).refusals
+    assert refusal.hint == "opset 11 is the oldest at which the whole model fits"
 
 
 def test_none_fits_where_an_operator_has_to_go_that_no_rule_replaces() -> None:

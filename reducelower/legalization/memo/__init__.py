@@ -114,11 +114,7 @@ def forget() -> None:
 
 
 class Memo:
-    """The results of nodes, in one run over one model.
-
-    Attributes:
-        doubts: operators of rewrites that have to be checked in the context of the whole model.
-    """
+    """The results of nodes, in one run over one model."""
 
     def __init__(self, memory: Memory, kind: Hashable, *, remembers: bool = True) -> None:
         """Start with the results in `memory` for models of a kind, which decides results as well.
@@ -126,7 +122,6 @@ class Memo:
         New ones are added only if `remembers`; otherwise every node is worked out by itself.
         """
         self._kind = kind
-        self.doubts: list[str] = []
         self._remembers = remembers
         self._memory = memory
         self._writings: dict[tuple[Edit, Outcome], Writing] = {}
@@ -167,7 +162,7 @@ class Memo:
         else:
             writing = self._writings.get((edit, outcome))
             if writing is None:
-                writing = self._writings[edit, outcome] = Writing(outcome, edit, read, self.doubts)
+                writing = self._writings[edit, outcome] = Writing(outcome, edit, read)
             edit.rewrites[index] = writing.rewrite(index, read)
 
 

@@ -16,8 +16,9 @@ from reducelower.legalization.tidying import may_share
 from reducelower.model import protected
 from reducelower.model.attributes import make_node
 from reducelower.model.graph import may_hold_graphs, read_by, read_from_outside
-from reducelower.model.value_info import NOTHING_STATED, state, stated_type, without_made_up_symbols
+from reducelower.model.value_info import state, without_made_up_symbols
 from reducelower.scope.blanks import MARKS, NAME_BLANK, blanks, is_in_blanks
+from reducelower.text import one_line
 from reducelower.types import infer
 
 if TYPE_CHECKING:
@@ -106,8 +107,7 @@ class Outcome:
         in_place: whether the only such node is the edited node itself.
         added: constants that the nodes read, by their blanks.
         derived: new names in order: stem, tail, name.
-        unmended: sentences about problems on the target runtime that no form avoids.
-        zeros: see `NodeScope`.
+        unmended, zeros: see `NodeScope`.
         trail: every question that led to it, with the answer.
         operands: how many distinct operands the node has.
     """
@@ -119,7 +119,7 @@ class Outcome:
     refusal: RefusedError | None = None
     added: Mapping[str, Added] = field(default_factory=dict)
     derived: Sequence[tuple[str, str, str]] = ()
-    unmended: Sequence[str] = ()
+    unmended: Mapping[str, bool] = field(default_factory=dict)
     zeros: Collection[str] = ()
     trail: Mapping[Question, Hashable] = field(default_factory=dict, repr=False)
     operands: int = 0
@@ -193,7 +193,11 @@ class Outcome:
             model.graph.node.append(make_node("Constant", [], [name], value=tensor))
         model.graph.node.extend(self.nodes or ())
         state(model.graph, stated)
-        inferred, objection = _infer_strictly(infer(model) if opset < CASTS_BY_NUMBER else model)
+        inferred, objection = infer(model), ""  # may show that a stated type is wrong where inference alone does not
+        try:
+            inferred = protected.infer_shapes(inferred, check_type=True, strict_mode=True)
+        except Exception as error:  # inference raises several types
+            objection = one_line(error) or type(error).__name__
         found = inferred.graph.value_info
         types = {value.name: without_made_up_symbols(value.type).SerializeToString() for value in found}
         return Inferred(objection, types)
@@ -232,7 +236,7 @@ class Outcome:
             in_place=in_place,
             added=added,
             derived=scope.derived,
-            unmended=tuple(scope.unmended),
+            unmended=scope.unmended,
             zeros=frozenset(scope.zeros),
             trail=scope.trail,
             operands=scope.operands,
@@ -241,30 +245,3 @@ class Outcome:
 
 NOTHING = Outcome("")
 """The outcome of a node that is legal."""
-
-
-def _infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:
-    """Infer types in a model copy, and return it with the objection of strict inference, empty if there is none.
-
-    Strict inference also checks the model with our inferred types. They may be more than it infers itself, and prove a
-    stated type wrong.
-    """
-    try:
-        inferred = protected.infer_shapes(model, check_type=True, strict_mode=True)
-        if _states_all(inferred.graph):
-            return inferred, ""
-        data = inferred.SerializeToString()
-        infer(inferred)
-        if inferred.SerializeToString() != data:
-            protected.infer_shapes(inferred, check_type=True, strict_mode=True)
-    except Exception as error:  # inference raises several types
-        return infer(model), " ".join(str(error).split()) or type(error).__name__
-    return inferred, ""
-
-
-def _states_all(graph: GraphProto) -> bool:
-    """Whether a graph has no subgraphs and states the types of all node outputs; sizes may be names."""
-    types = {value.name: stated_type(value.type) for value in (*graph.value_info, *graph.output)}
-    made = [types.get(name, NOTHING_STATED) for node in graph.node for name in node.output if name]
-    open_types = [each for each in made if not each.element_type or each.sizes is None or None in each.sizes]
-    return not open_types and not any(map(may_hold_graphs, graph.node))

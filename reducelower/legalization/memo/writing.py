@@ -48,14 +48,14 @@ def _add_constant(added: Added, graph: GraphScope, real: Mapping[str, str]) -> s
 class Writing:
     """Writes one outcome in one graph."""
 
-    def __init__(self, outcome: Outcome, edit: Edit, read: ReadNode, doubts: list[str]) -> None:
+    def __init__(self, outcome: Outcome, edit: Edit, read: ReadNode) -> None:
         """Add the constants that the nodes read to the graph of an edit.
 
-        `read` is the first node that gets the outcome. If inference objects, its operator is added to `doubts`.
+        `read` is the first node that gets the outcome.
         """
         self.outcome = outcome
         self._graph = graph = edit.scope
-        self._doubts = doubts
+        self._doubts = edit.doubts
         self._names = graph.ground.names
         self._described: dict[str, Described | None] = {}
         # A constant may be named after an operand; the first node that reads it decides.
@@ -72,7 +72,7 @@ class Writing:
         if outcome.nodes and is_new and self._inferred(read) is None:
             # Some faults show only with the types of inputs, and subgraphs read outer values.
             holds_graphs = any(True for node in outcome.nodes for _ in subgraphs(node))
-            doubts += [outcome.op_type] if holds_graphs else []
+            edit.doubts += [outcome.op_type] if holds_graphs else []
 
     def rewrite(self, index: int, read: ReadNode) -> Rewrite:
         """What becomes of a node."""
