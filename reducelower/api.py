@@ -13,10 +13,8 @@ from typing import Any, Unpack
 from reducelower.arguments import check_book, check_options, check_version, name_set, value_text
 from reducelower.errors import ConversionError
 from reducelower.given import AnyModel, of_any_model, take
-from reducelower.legalization.engine import explain_failures, legal
-from reducelower.legalization.hints import fits, name_oldest_fitting
+from reducelower.legalization.engine import attempt, explain_failures, fits, legal, name_oldest_fitting
 from reducelower.legalization.whole import Changed
-from reducelower.legalization.whole.attempts import attempt
 from reducelower.legalization.whole.features import fitted
 from reducelower.model.document import Document
 from reducelower.model.schemas import latest_opset, opset_of

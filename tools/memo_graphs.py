@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 from onnx import ModelProto, printer
 
-from reducelower.legalization.whole.attempts import attempt
+from reducelower.legalization.engine import attempt
 from reducelower.model.document import Document
 from reducelower.model.schemas import latest_opset
 from reducelower.options import Settings, Target

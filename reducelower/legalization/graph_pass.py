@@ -18,8 +18,7 @@ from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo import Memo, Memory, Outcome, ReadNode
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.quantized_pairs import may_be_expanded, with_quantized
-from reducelower.legalization.sharing import share
-from reducelower.legalization.tidying import tidied
+from reducelower.legalization.tidying import share, tidied
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
 from reducelower.options import Settings
 from reducelower.scope.blanks import fill
@@ -44,12 +43,17 @@ class GraphPass:
         self.applied: list[Place] = []
         self._ground = ground
         self._rewriter = rewriter
-        self._table = table = rewriter.table(opset)
+        self._table = rewriter.table(opset)
         self._checks = settings.validate
-        operators = ground.source.columns.operators
-        self._memo = Memo(memory, frozenset(each for each in operators if table[each].occurs), remembers=settings.memo)
-        looked_at = (each for each in operators if each in HOLDING_GRAPHS or not table[each].lets_all_stay)
-        self._looked_at = frozenset(map(str.encode, looked_at))
+        self._looked_at: set[bytes] = set()
+        may_lack_type = set()
+        for op_type in ground.source.columns.operators:
+            treatment = self._table[op_type]
+            if op_type in HOLDING_GRAPHS or not treatment.lets_all_stay:
+                self._looked_at.add(op_type.encode())
+            if treatment.occurs:
+                may_lack_type.add(op_type)
+        self._memo = Memo(memory, frozenset(may_lack_type), remembers=settings.memo)
 
     def run(self, model: ModelProto) -> Sequence[Refusal]:
         """Look at all nodes; return why some cannot be legalized. The model to edit is left as it is so far."""

@@ -30,11 +30,12 @@ from reducelower.plan import Plan
 from reducelower.rewrites import Step
 from reducelower.rulebook.rules import SHIPPED, load_book
 from reducelower.scope.ground import Ground
+from reducelower.scope.values import Values
 from reducelower.text import did_you_mean
 from reducelower.types import Inference
 from reducelower.types.known import Question
 
-__all__ = ["refuse_declarations", "run", "told"]
+__all__ = ["ground_of", "refuse_declarations", "run", "told"]
 
 
 def run(
@@ -60,7 +61,7 @@ def run(
     assert goal.opset is not None
     rewriter = NodeRewriter(goal, load_book(settings.rules), source, opset, repairs=repairs)
     with memory_for(None if repairs else _kind_of_run(goal, settings)) as memory:
-        ground = Ground(source, goal.opset, settings, memory.values, assumes_nonempty=goal.assume_nonempty)
+        ground = ground_of(source, goal.opset, settings, memory.values, assumes_nonempty=goal.assume_nonempty)
         graph_pass = GraphPass(ground, rewriter, opset, memory, settings)
         try:
             refusals = graph_pass.run(model)
@@ -128,7 +129,7 @@ def _refuse_beforehand(
         # They change initializers, so nothing in them is constant.
         reason = "the model holds graphs for training (training_info), which are not converted"
         return Refusal("training_info", "", "", reason, "remove them: del model.training_info[:]")
-    return refuse_declarations(source, settings)
+    return refuse_declarations(source, settings) if settings.element_types or settings.ranks else None
 
 
 def _refuse_misfit(result: Document, source: Document, graph_pass: GraphPass) -> Refusal | None:
@@ -158,6 +159,23 @@ def _kind_of_run(target: Target, settings: Settings) -> Hashable:
         return None
     is_shipped = isinstance(settings.rules, str) and settings.rules in SHIPPED and not target.without_domains
     return (target, settings.rules, settings.validate) if is_shipped else None
+
+
+def ground_of(
+    source: Document, opset: int, settings: Settings, values: Values | None = None, *, assumes_nonempty: bool = False
+) -> Ground:
+    """What the scopes of a run share; arguments as for `Ground`."""
+    return Ground(
+        source,
+        opset,
+        element_types=settings.element_types,
+        ranks=settings.ranks,
+        base_dir=settings.base_dir,
+        freeze_defaults=settings.freeze_defaults,
+        ir_version=settings.ir_version,
+        assumes_nonempty=assumes_nonempty,
+        values=values,
+    )
 
 
 def refuse_declarations(source: Document, settings: Settings) -> Refusal | None:

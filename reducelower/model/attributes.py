@@ -28,7 +28,10 @@ NAMING_TYPES = frozenset({"to", "dtype", "output_dtype", "output_datatype"})
 
 def attribute_of(node: NodeProto, name: str) -> AttributeProto | None:
     """Return the attribute of that name, or None."""
-    return next((attribute for attribute in node.attribute if attribute.name == name), None)
+    for attribute in node.attribute:
+        if attribute.name == name:
+            return attribute
+    return None
 
 
 def value_of(node: NodeProto, name: str, default: Any = None) -> Any:

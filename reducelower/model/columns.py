@@ -61,63 +61,43 @@ class Columns:
 
     Attributes:
         model: the serialized model.
+        operators: the operators of all nodes, of any domain.
+        domains: the domains of all nodes that state one.
+        attributes: the names of all attributes.
+        element_types: the element types of all tensors, and of all types that are stated.
+        fields: the fields in `_MESSAGES` that the model has: message and number.
     """
 
     def __init__(self, model: bytes) -> None:
         """Take a serialized model."""
         self.model = model
         self._model = message_class("Model").FromString(model)
-
-    def names(self) -> set[bytes]:
-        """All names of nodes and values, in a set that the caller may add to."""
-        return self._all("name")
-
-    @cached_property
-    def operators(self) -> frozenset[str]:
-        """The operators of all nodes, of any domain."""
-        return frozenset(map(bytes.decode, self._all("operator")))
-
-    @property
-    def domains(self) -> frozenset[str]:
-        """The domains of all nodes that state one."""
-        return frozenset(map(bytes.decode, self._all("domain")))
-
-    @cached_property
-    def attributes(self) -> frozenset[str]:
-        """The names of all attributes."""
-        return frozenset(map(bytes.decode, self._all("attribute")))
-
-    @property
-    def element_types(self) -> Collection[int]:
-        """The element types of all tensors, and of all types that are stated."""
-        return self._all("element type")
-
-    @property
-    def fields(self) -> Collection[tuple[str, int]]:
-        """The fields in `_MESSAGES` that the model has: message and number."""
-        return self._found.keys()
-
-    @cached_property
-    def _found(self) -> Mapping[tuple[str, int], Sequence[Any]]:
-        """The values of each field that the model has."""
-        found: dict[tuple[str, int], list[Any]] = {}
-        pending = [self._model]
+        self._names: list[Sequence[bytes]] = []
+        found: dict[str, set[Any]] = {"operator": set(), "domain": set(), "attribute": set(), "element type": set()}
+        fields, pending = set(), [self._model]
         for message in pending:  # grows while it is iterated
             name = message.DESCRIPTOR.name
             for field, value in message.ListFields():
-                found.setdefault((name, field.number), []).append(value)
+                kind = _MESSAGES[name][field.number]
+                fields.add((name, field.number))
                 if field.message_type is not None:
                     pending.append(value)
-        return found
+                elif kind == "name":
+                    self._names.append(value)
+                elif kind in found:
+                    found[kind].update(value[:])  # a list takes half the time
+        self.operators = frozenset(map(bytes.decode, found["operator"]))
+        self.domains = frozenset(map(bytes.decode, found["domain"]))
+        self.attributes = frozenset(map(bytes.decode, found["attribute"]))
+        self.element_types: Collection[int] = found["element type"]
+        self.fields: Collection[tuple[str, int]] = fields
 
-    def _all(self, kind: str) -> set[Any]:
-        """The different values of the fields of a kind."""
-        values: set[Any] = set()
-        for (message, number), each in self._found.items():
-            if _MESSAGES[message][number] == kind:
-                for value in each:
-                    values.update(value[:])  # a list takes half the time
-        return values
+    def names(self) -> set[bytes]:
+        """All names of nodes and values, in a set that the caller may add to."""
+        names = set[bytes]()
+        for each in self._names:
+            names.update(each[:])
+        return names
 
     @cached_property
     def main_nodes(self) -> NodeColumns:

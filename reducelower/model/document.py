@@ -22,35 +22,44 @@ class Document:
     def __init__(self, message: ModelProto | None = None, data: bytes | None = None) -> None:
         """Take a message, bytes, or both."""
         assert message is not None or data is not None
-        self._message = message
-        self._data = data
+        if message is not None:
+            self.message = message
+        if data is not None:
+            self.data = data
 
     @cached_property
-    def bare(self) -> Document:
-        """The model without weights, for attempts that only need the plan."""
-        return Document(skeleton(self.message, LARGEST_CONSTANT))
-
-    @property
-    def bytes_at_hand(self) -> bytes | None:
-        """The bytes, if they were given or needed before."""
-        return self._data
-
-    @property
     def message(self) -> ModelProto:
         """The message.
 
         Raises:
             google.protobuf.message.DecodeError: the bytes are not a model.
         """
-        if self._message is None:
-            self._message = ModelProto.FromString(self._data or b"")
-        return self._message
+        return ModelProto.FromString(self.data)
+
+    @cached_property
+    def data(self) -> bytes:
+        """The bytes.
+
+        Raises:
+            google.protobuf.message.EncodeError: the message exceeds protobuf's limit of 2 GiB.
+        """
+        return self.message.SerializeToString()
+
+    @property
+    def bytes_at_hand(self) -> bytes | None:
+        """The bytes, if they were given or needed before."""
+        return self.__dict__.get("data")
+
+    @cached_property
+    def bare(self) -> Document:
+        """The model without weights, for attempts that only need the plan."""
+        return Document(skeleton(self.message, LARGEST_CONSTANT))
 
     @cached_property
     def columns(self) -> Columns:
         """All names, operators and attributes."""
         # A message without bytes is not serialized with its weights for this; its nodes stay as they are.
-        return Columns(without_weights(self.message).SerializeToString() if self._data is None else self._data)
+        return Columns(self.bytes_at_hand or without_weights(self.message).SerializeToString())
 
     @cached_property
     def objection(self) -> str:
@@ -63,23 +72,11 @@ class Document:
         Raises:
             google.protobuf.message.DecodeError: the bytes are not a model.
         """
-        if self._message is None:
-            return ModelProto.FromString(self._data or b"")
+        if "message" not in self.__dict__:
+            return ModelProto.FromString(self.data)
         copy = ModelProto()
         copy.CopyFrom(self.message)
         return copy
-
-    @property
-    def data(self) -> bytes:
-        """The bytes.
-
-        Raises:
-            google.protobuf.message.EncodeError: the message exceeds protobuf's limit of 2 GiB.
-        """
-        if self._data is None:
-            assert self._message is not None
-            self._data = self._message.SerializeToString()
-        return self._data
 
 
 class Names:

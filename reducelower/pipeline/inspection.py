@@ -14,8 +14,7 @@ from reducelower.api import planned
 from reducelower.difference.spelled import operator_name, type_text
 from reducelower.errors import ConversionError
 from reducelower.files import LoadedModel, read_model
-from reducelower.legalization.engine import explain_failures
-from reducelower.legalization.hints import fits
+from reducelower.legalization.engine import explain_failures, fits
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, graphs
 from reducelower.model.schemas import element_type_name, latest_opset, opset_of

@@ -17,7 +17,7 @@ from reducelower.given import of_any_model
 from reducelower.legalization.composed import composed
 from reducelower.legalization.engine import explain_failures
 from reducelower.legalization.functions import inline
-from reducelower.legalization.run import refuse_declarations
+from reducelower.legalization.run import ground_of, refuse_declarations
 from reducelower.model.document import Document
 from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton
 from reducelower.options import Settings, Target
@@ -26,7 +26,6 @@ from reducelower.recompose.expansions import expandable
 from reducelower.recompose.expressions import written_operators
 from reducelower.recompose.raiser import Left, Raiser
 from reducelower.rewrites import Step
-from reducelower.scope.ground import Ground
 
 __all__ = ["known_operators", "raise_reductions", "raise_with_plan"]
 
@@ -131,7 +130,7 @@ def _one_pass(
 ) -> tuple[Plan, Sequence[Left]]:
     """Compose, in place, the operators that a model spells out; return the plan, and what was left."""
     source = Document(before)
-    ground = Ground(source, unchanged.source_opset, replace(settings, ir_version="keep"))
+    ground = ground_of(source, unchanged.source_opset, replace(settings, ir_version="keep"))
     raiser = Raiser(ground, chosen)
     try:
         sites = raiser.run(result, unchanged.source_opset)

@@ -27,6 +27,7 @@ class Asked:
     """A node that a rule's guard asks about: its operands and attributes, by the names that the rule gives them.
 
     Attributes:
+        operands: the operand for each input of the rule, and for ``first`` and ``second``; empty if the node lacks it.
         terms: which terms of guards hold, by their text; all rules that give the same names can use them.
     """
 
@@ -38,7 +39,7 @@ class Asked:
         self.terms: dict[str, bool] = {}
         first, second, *_ = *node.input, "", ""
         named = dict(zip_longest(function.input, node.input[: len(function.input)], fillvalue=""))
-        self._operands = {"first": first, "second": second, **named}
+        self.operands = {"first": first, "second": second, **named}
         self._output_places = dict(zip(function.output, count()))
 
     def within(self, names: Mapping[str, str]) -> Asked:
@@ -48,15 +49,15 @@ class Asked:
         """
         inner = copy(self)
         inner.terms = {}
-        inner._operands = {name: operand for name, operand in self._operands.items() if name not in names}
+        inner.operands = {name: operand for name, operand in self.operands.items() if name not in names}
         for name, name_here in names.items():
             if not name_here or self.is_input(name_here):
-                inner._operands[name] = self._operands.get(name_here, "")
+                inner.operands[name] = self.operands.get(name_here, "")
         return inner
 
     def is_input(self, name: str) -> bool:
         """Whether a name is that of an input of the rule, or ``first`` or ``second``."""
-        return name in self._operands
+        return name in self.operands
 
     def operand(self, name: str) -> str:
         """The operand for an input of the rule; empty if the node leaves it out.
@@ -64,9 +65,9 @@ class Asked:
         Raises:
             RefusedError: the name is no input.
         """
-        if name not in self._operands:
+        if name not in self.operands:
             raise RefusedError(f"a rule for {self.node.op_type} asks about {name!r}, which is no input", _CORRECT)
-        return self._operands[name]
+        return self.operands[name]
 
     def output(self, name: str) -> str:
         """The value for an output of the rule; empty if the node does not name it."""
@@ -79,8 +80,7 @@ class Asked:
         operator = schema_in_force(self.node.op_type, self.opset, self.node.domain)
         if operator is None:
             return {attribute.name: attribute for attribute in self.function.attribute_proto}
-        stated = {name: attribute.default_value for name, attribute in operator.attributes.items()}
-        return {name: value for name, value in stated.items() if value.type}
+        return {name: each.default_value for name, each in operator.attributes.items() if each.default_value.type}
 
     def attribute(self, name: str) -> Any:
         """The value of an attribute, by default that of the schema; None if there is none.
@@ -97,7 +97,7 @@ class Asked:
 
     def value(self, name: str) -> Array | None:
         """The value of an input, if that is constant, or of an attribute."""
-        operand = self._operands.get(name)
+        operand = self.operands.get(name)
         if operand is not None:
             return self.scope.ask("constant", operand) if operand else None
         attribute = self.attribute(name)

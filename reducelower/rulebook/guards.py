@@ -114,8 +114,11 @@ def value_of(tree: Expression, asked: Asked) -> Any:
         case ast.Name():
             return _named(tree.id, asked)
         case ast.BoolOp():
-            is_and = isinstance(tree.op, ast.And)
-            return (all if is_and else any)(bool(value_of(each, asked)) for each in tree.values)
+            is_or = isinstance(tree.op, ast.Or)
+            for each in tree.values:
+                if bool(value_of(each, asked)) == is_or:
+                    return is_or
+            return not is_or
         case ast.UnaryOp():
             value = value_of(tree.operand, asked)
             return not value if isinstance(tree.op, ast.Not) else None if value is None else -value
@@ -123,19 +126,21 @@ def value_of(tree: Expression, asked: Asked) -> Any:
             one, other = value_of(tree.left, asked), value_of(tree.right, asked)
             return None if one is None or other is None else OPERATIONS[type(tree.op)](one, other)
         case ast.Compare():
-            values = [value_of(each, asked) for each in (tree.left, *tree.comparators)]
-            pairs = zip(values, values[1:], tree.ops, strict=False)
-            return all(
-                one is not None and other is not None and _COMPARED[type(how)](one, other) for one, other, how in pairs
-            )
+            one = value_of(tree.left, asked)
+            for how, compared in zip(tree.ops, tree.comparators, strict=True):
+                other = value_of(compared, asked)
+                if one is None or other is None or not _COMPARED[type(how)](one, other):
+                    return False
+                one = other
+            return True
         case ast.Subscript():
             whole, place = value_of(tree.value, asked), value_of(tree.slice, asked)
             return None if whole is None or not -len(whole) <= place < len(whole) else whole[place]
         case ast.Call(func=ast.Name(id=name)):
-            arguments = [
-                each.id if isinstance(each, ast.Name) and each.id not in NUMBERS else value_of(each, asked)
-                for each in tree.args
-            ]
+            arguments = []
+            for each in tree.args:
+                name_of = each.id if isinstance(each, ast.Name) and each.id not in NUMBERS else None
+                arguments.append(value_of(each, asked) if name_of is None else name_of)
             return QUESTIONS[name][0](asked, *arguments)
     raise AssertionError(ast.dump(tree))
 

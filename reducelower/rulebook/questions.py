@@ -23,8 +23,8 @@ __all__ = ["QUESTIONS"]
 
 
 def _given(asked: Asked, name: str) -> bool:
-    if asked.is_input(name):
-        return bool(asked.operand(name))
+    if name in asked.operands:
+        return asked.operands[name] != ""
     return bool(asked.output(name)) if name in asked.function.output else attribute_of(asked.node, name) is not None
 
 

@@ -14,7 +14,7 @@ from reducelower.types import Known
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
 
-__all__ = ["ALL_OPERANDS", "MARKS", "NAME_BLANK", "Added", "blank", "blanks", "fill", "is_in_blanks"]
+__all__ = ["ALL_OPERANDS", "DATA", "MARKS", "NAME_BLANK", "Added", "blank", "blanks", "fill", "is_in_blanks"]
 
 
 def blank(what: int | str) -> str:
@@ -27,6 +27,9 @@ def blanks(operands: int) -> tuple[str, ...]:
     """The blanks for this many operands."""
     return tuple(map(blank, range(operands)))
 
+
+DATA = blank(0)
+"""The blank of a node's first operand."""
 
 NAME_BLANK = blank("n")
 """The blank of the node's own name."""

@@ -48,16 +48,13 @@ class GraphScope(Graph):
         `edited` is the graph in the copy that is edited, `path` is what users see, such as ``graph/If_3.then_branch``.
         The scope of the enclosing graph must be open.
         """
-        own, graph_at = ground.resolver.graph(key), ground.resolver.graph
-        around = graph_at(key[:-2]) if key else None  # it may have been replaced by that of the run since
-        super().__init__(own.holder, around, own.node, own.imports, graph_at, key)
-        self.has_open_defaults = own.has_open_defaults
+        super().__init__(*ground.resolver.place(key))
         ground.resolver.put(self)
         self.ground = ground
         self.opset = opset
         self.path = path
         self.edited = edited
-        self.columns = NodeColumns.of(own.holder.node) if key else ground.source.columns.main_nodes
+        self.columns = NodeColumns.of(self.holder.node) if key else ground.source.columns.main_nodes
         self.may_have_constants = b"Constant" in self.columns.operators
         self.added_nodes: list[NodeProto] = []
         self._constants: dict[str, Stored | None] = {}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from reducelower.files import DataFolder
 from reducelower.model.document import Names
 from reducelower.model.skeleton import DEFAULTS_SINCE, LARGEST_CONSTANT, declare, skeleton
-from reducelower.options import IrVersion, Settings
 from reducelower.scope.values import Values
 from reducelower.types import Inference
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from onnx import ModelProto
 
     from reducelower.model.document import Document
@@ -19,12 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Ground", "writes_initializers"]
 
-_PLAIN = Settings()
 
-
-def writes_initializers(model: ModelProto, asked: IrVersion) -> bool:
+def writes_initializers(model: ModelProto, asked: int | str) -> bool:
     """Whether initializers need not be graph inputs in the result, by its newest possible IR version."""
-    newest = DEFAULTS_SINCE if asked == "auto" else model.ir_version if asked == "keep" else asked
+    newest = asked if isinstance(asked, int) else model.ir_version if asked == "keep" else DEFAULTS_SINCE
     return newest >= DEFAULTS_SINCE
 
 
@@ -50,24 +50,28 @@ class Ground:
         self,
         source: Document,
         opset: int,
-        settings: Settings = _PLAIN,
-        values: Values | None = None,
         *,
+        element_types: Mapping[str, str] | None = None,
+        ranks: Mapping[str, int] | None = None,
+        base_dir: str | os.PathLike[str] | None = None,
+        freeze_defaults: bool = False,
+        ir_version: int | str = "auto",
         assumes_nonempty: bool = False,
+        values: Values | None = None,
     ) -> None:
-        """Start a run over a model with the settings of a caller."""
+        """Start a run over a model. `options.Options` says what most arguments mean."""
         self.source = source
         self.names = Names(source)
         message = source.message
         self.overridable = message.ir_version >= DEFAULTS_SINCE
-        self.writes_initializers = writes_initializers(message, settings.ir_version)
-        if settings.element_types or settings.ranks:
+        self.writes_initializers = writes_initializers(message, ir_version)
+        if element_types or ranks:
             message = skeleton(message, LARGEST_CONSTANT)
-            declare(message, settings.element_types or {}, settings.ranks or {})
-        self.resolver = Inference(message, freezes_defaults=settings.freeze_defaults)
+            declare(message, element_types or {}, ranks or {})
+        self.resolver = Inference(message, freezes_defaults=freeze_defaults)
         self.opset = opset
         self.assumes_nonempty = assumes_nonempty
-        self.data_folder = None if settings.base_dir is None else DataFolder.of(settings.base_dir)
+        self.data_folder = None if base_dir is None else DataFolder.of(base_dir)
         self.values = Values() if values is None else values
         self.frozen: set[str] = set()
         self.witnesses: Witnesses | None = None

@@ -91,6 +91,7 @@ class Graph:
         imports: Sequence[OperatorSetIdProto] = (),
         graph_at: Callable[[GraphKey], Graph] | None = None,
         key: GraphKey = (),
+        has_open_defaults: bool = False,
     ) -> None:
         """Take a graph, and for an inner graph the enclosing graph and the node that holds it."""
         self.holder = holder
@@ -99,7 +100,7 @@ class Graph:
         self.imports = imports
         self.graph_at = graph_at
         self.key = key
-        self.has_open_defaults = False
+        self.has_open_defaults = has_open_defaults
         self.may_have_constants = True
         self.place: Hashable = object() if graph_at is None else key
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from onnx import ModelProto, NodeProto, TypeProto
 
@@ -29,19 +30,20 @@ class Inference(Resolver):
     def graph(self, key: GraphKey) -> Graph:
         """The graph at a key."""
         if key not in self._graphs:
-            main = self._model.graph, None, None, self._model.opset_import, self.graph
-            self._graphs[key] = self._inner(key) if key else Graph(*main)
-            self._graphs[key].has_open_defaults = not key and self._has_open_defaults
+            self._graphs[key] = Graph(*self.place(key))
         return self._graphs[key]
 
-    def _inner(self, key: GraphKey) -> Graph:
+    def place(self, key: GraphKey) -> tuple[Any, ...]:
+        """The arguments of `Graph` for the graph at a key."""
+        if not key:
+            return self._model.graph, None, None, self._model.opset_import, self.graph, key, self._has_open_defaults
         around = self.graph(key[:-2])
         node = around.holder.node[key[-2]]
         inner = next(graph for number, _, graph in subgraphs(node) if number == key[-1])
-        return Graph(inner, around, node, (), self.graph, key)
+        return inner, around, node, (), self.graph, key
 
     def put(self, graph: Graph) -> None:
-        """Replace the graph at a key by that of a run."""
+        """Let a run have a graph of its own at a key."""
         self._graphs[graph.key] = graph
 
     def clear(self) -> None:
@@ -83,4 +85,5 @@ def infer(model: ModelProto) -> ModelProto:
         for name, each in types.items():
             value = stated[name] if name in stated else graph.value_info.add(name=name)
             value.type.CopyFrom(each)
+    inference.clear()
     return model

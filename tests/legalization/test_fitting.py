@@ -6,7 +6,7 @@ import pytest
 
 import reducelower
 from reducelower import ConversionError, Plan, Refusal, Target
-from reducelower.legalization.hints import name_oldest_fitting
+from reducelower.legalization.engine import name_oldest_fitting
 from tests.models import model
 
 DILATED = "MaxPool <kernel_shape = [2, 2], dilations = [2, 2]> (x)"

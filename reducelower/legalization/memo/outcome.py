@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from onnx import GraphProto, ModelProto, NodeProto, numpy_helper
 
 from reducelower.legalization.memo.reading import Parts
-from reducelower.legalization.tidying import may_share
 from reducelower.model import protected
 from reducelower.model.attributes import make_node
 from reducelower.model.graph import may_hold_graphs, read_by, read_from_outside
 from reducelower.model.value_info import state, without_made_up_symbols
-from reducelower.scope.blanks import MARKS, NAME_BLANK, blanks, is_in_blanks
+from reducelower.scope.blanks import DATA, MARKS, NAME_BLANK, blanks, is_in_blanks
 from reducelower.text import one_line
 from reducelower.types import infer
 
@@ -143,8 +142,19 @@ class Outcome:
 
     @cached_property
     def may_share(self) -> bool:
-        """Whether rewrites of other nodes may compute a part of this as well."""
-        return not self.in_place and may_share(self.nodes or (), {*self.outputs} - {*self.new_values})
+        """Whether rewrites of other nodes may compute a part of this as well.
+
+        Such a part does not depend on the first operand of the replaced node, which is the data, or only on its sizes.
+        """
+        of_data, outputs = {DATA}, {*self.outputs} - {*self.new_values}
+        for node in () if self.in_place else self.nodes or ():
+            read = set(filter(None, read_by(node)))
+            is_of_sizes = node.op_type in ("Shape", "Size")
+            if read and outputs.isdisjoint(node.output) and (read.isdisjoint(of_data) or is_of_sizes):
+                return True
+            if not read.isdisjoint(of_data):
+                of_data.update(node.output)
+        return False
 
     @cached_property
     def outputs(self) -> Sequence[str]:
@@ -221,7 +231,7 @@ class Outcome:
             return NOTHING
         read: set[str] = set()
         for node in nodes or ():
-            read.update(read_by(node))
+            read.update(read_by(node) if scope.added else ())
             for attribute in node.attribute:
                 # A tensor in an attribute may be named after an operand; that name has no meaning.
                 if attribute.t.name and is_in_blanks(attribute.t.name):

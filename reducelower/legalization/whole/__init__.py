@@ -1,6 +1,6 @@
 """Changes to a whole model, for what no rewrite of a single node solves.
 
-`attempts` lists those that are tried if something is refused. `features` has those that the user or a runtime asks for.
+`engine` lists those that are tried if something is refused. `features` has those that the user or a runtime asks for.
 """
 
 from __future__ import annotations

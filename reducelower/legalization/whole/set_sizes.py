@@ -13,6 +13,7 @@ from onnx import ModelProto, numpy_helper
 from reducelower.errors import Refusal
 from reducelower.legalization.dead_code import remove_named, remove_unused
 from reducelower.legalization.edits import REMOVED, Edit
+from reducelower.legalization.run import ground_of
 from reducelower.legalization.whole import Changed
 from reducelower.model.document import Document
 from reducelower.model.graph import graphs, read_by, read_outside_nodes
@@ -22,7 +23,6 @@ from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.value_info import set_sizes
 from reducelower.options import Settings
 from reducelower.scope.graph import GraphScope
-from reducelower.scope.ground import Ground
 from reducelower.text import expression
 
 __all__ = ["with_sizes"]
@@ -58,7 +58,7 @@ def _fold(model: ModelProto, settings: Settings) -> None:
     """Store as initializers what the main graph computes from sizes, as far as it is constant now."""
     graph, opset, source = model.graph, opset_of(model), ModelProto()
     source.CopyFrom(model)
-    ground = Ground(Document(source), opset, settings)
+    ground = ground_of(Document(source), opset, settings)
     scope = GraphScope(ground, graph, opset)
     edit = Edit(scope, drops_operands=True)
     constants: dict[str, Array] = {}
