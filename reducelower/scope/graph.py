@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from copy import deepcopy
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -55,7 +55,6 @@ class GraphScope(Graph):
         self.path = path
         self.edited = edited
         self.columns = NodeColumns.of(self.holder.node) if key else ground.source.columns.main_nodes
-        self.may_have_constants = b"Constant" in self.columns.operators
         self.added_nodes: list[NodeProto] = []
         self._constants: dict[str, Stored | None] = {}
         self._added: dict[Hashable, str] = {}
@@ -89,6 +88,13 @@ class GraphScope(Graph):
         if self._is_overridable(name):
             ground.frozen.add(name)
         return ground.values.of_tensor(tensor, ground.data_folder)
+
+    def positions_of(self, op_type: str) -> Sequence[int]:
+        """The positions of the nodes of an operator, of any domain, without a look at all others of a large graph."""
+        operators, name = self.columns.operators, op_type.encode()
+        if name not in operators or len(operators) < len(self.columns.data):  # a node without operator
+            return super().positions_of(op_type) if name in operators else ()
+        return [at for at, each in enumerate(operators) if each == name]
 
     def _is_overridable(self, name: str) -> bool:
         """Whether an initializer is only the default of a graph input, which callers may override."""
@@ -125,11 +131,8 @@ class GraphScope(Graph):
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
         home = self.home(name)
-        tensor = home.tensor(name)
-        stated = home.stated_type(name).element_type if tensor is None else tensor.data_type
-        if stated:
-            return stated  # the resolver would answer the same, after a look at all nodes
-        return self.ground.resolver.ask(home, "element_type", name)  # type: ignore[no-any-return]
+        # What is stated, the resolver would answer as well, after a look at all nodes.
+        return home.stated_type(name).element_type or self.ground.resolver.ask(home, "element_type", name)
 
     def container(self, name: str) -> bytes | None:
         """The type of a sequence or optional value, serialized; None for a tensor, or if it is unknown."""

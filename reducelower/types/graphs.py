@@ -79,7 +79,6 @@ class Graph:
         graph_at: returns the graph of the model at a key; None if it is not a graph of a model.
         key: its own key there.
         has_open_defaults: whether initializers of inputs are only defaults, which callers may override.
-        may_have_constants: whether there may be Constant nodes: in large graphs a look for them takes time.
         place: its key for the resolver. It is not the graph itself, which would be a reference cycle.
     """
 
@@ -101,7 +100,6 @@ class Graph:
         self.graph_at = graph_at
         self.key = key
         self.has_open_defaults = has_open_defaults
-        self.may_have_constants = True
         self.place: Hashable = object() if graph_at is None else key
 
     def version(self, domain: str) -> int | None:
@@ -185,9 +183,18 @@ class Graph:
 
     def constant_node(self, name: str) -> NodeProto | None:
         """The Constant node that yields a value; None if none does."""
-        made = self.producer(name) if self.may_have_constants else None
-        is_constant = made is not None and made.op_type == "Constant" and made.domain in DEFAULT_DOMAINS
-        return made if is_constant else None
+        at = self._constant_nodes.get(name)
+        return None if at is None else self.holder.node[at]
+
+    @cached_property
+    def _constant_nodes(self) -> Mapping[str, int]:
+        """The positions of Constant nodes by the value that each yields."""
+        at_and_node = [(at, self.holder.node[at]) for at in self.positions_of("Constant")]
+        return {node.output[0]: at for at, node in at_and_node if node.output and node.domain in DEFAULT_DOMAINS}
+
+    def positions_of(self, op_type: str) -> Sequence[int]:
+        """The positions of the nodes of an operator, of any domain."""
+        return [at for at, node in enumerate(self.holder.node) if node.op_type == op_type]
 
     def tensor(self, name: str) -> TensorProto | None:
         """The tensor of an initializer or Constant node; None if none has that name."""
