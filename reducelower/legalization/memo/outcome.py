@@ -15,7 +15,7 @@ from reducelower.legalization.memo.reading import Parts
 from reducelower.model import protected
 from reducelower.model.attributes import make_node
 from reducelower.model.graph import may_hold_graphs, read_by, read_from_outside
-from reducelower.model.value_info import state, without_made_up_symbols
+from reducelower.model.value_info import NOTHING_STATED, state, stated_type, without_made_up_symbols
 from reducelower.scope.blanks import DATA, MARKS, NAME_BLANK, blanks, is_in_blanks
 from reducelower.text import one_line
 from reducelower.types import infer
@@ -203,11 +203,14 @@ class Outcome:
             model.graph.node.append(make_node("Constant", [], [name], value=tensor))
         model.graph.node.extend(self.nodes or ())
         state(model.graph, stated)
-        inferred, objection = infer(model), ""  # may show that a stated type is wrong where inference alone does not
+        inferred, objection = infer(model) if opset < CASTS_BY_NUMBER else model, ""
         try:
             inferred = protected.infer_shapes(inferred, check_type=True, strict_mode=True)
+            if not _states_all(inferred.graph):
+                # What we infer may be more, and prove a stated type wrong.
+                protected.infer_shapes(infer(inferred), check_type=True, strict_mode=True)
         except Exception as error:  # inference raises several types
-            objection = one_line(error) or type(error).__name__
+            inferred, objection = infer(model), one_line(error) or type(error).__name__
         found = inferred.graph.value_info
         types = {value.name: without_made_up_symbols(value.type).SerializeToString() for value in found}
         return Inferred(objection, types)
@@ -255,3 +258,11 @@ class Outcome:
 
 NOTHING = Outcome("")
 """The outcome of a node that is legal."""
+
+
+def _states_all(graph: GraphProto) -> bool:
+    """Whether a graph has no subgraphs and states the types of all node outputs; sizes may be names."""
+    types = {value.name: stated_type(value.type) for value in (*graph.value_info, *graph.output)}
+    made = [types.get(name, NOTHING_STATED) for node in graph.node for name in node.output if name]
+    is_stated = all(each.element_type and each.sizes is not None and None not in each.sizes for each in made)
+    return is_stated and not any(map(may_hold_graphs, graph.node))
