@@ -89,10 +89,11 @@ def _settle(accepted: Sequence[Place], graph: Surroundings) -> list[Place]:
     is_settled = False
     while not is_settled:  # what is kept or given up reads values that others compute on the way
         is_settled = True
-        read = _read_afterwards(settled, graph)
+        removed = frozenset().union(*(place.region for place in settled))
+        read = graph.named.union(*(place.reads for place in settled))
         for place in list(settled):
-            inner = place.region - {place.last}
-            outer = {index for index in inner if not read.isdisjoint(graph.outputs[index])}
+            inner = {name: index for index in place.region - {place.last} for name in graph.outputs[index]}
+            outer = {index for name, index in inner.items() if name in read or not graph.readers[name] <= removed}
             kept = frozenset(index for index in outer if _may_stay(index, place, graph))
             is_settled &= not outer
             if kept == outer:
@@ -100,13 +101,6 @@ def _settle(accepted: Sequence[Place], graph: Surroundings) -> list[Place]:
             else:
                 settled.remove(place)
     return settled
-
-
-def _read_afterwards(settled: Sequence[Place], graph: Surroundings) -> set[str]:
-    """What is read once some operators are composed: by the nodes that stay, by new ones and by the graph."""
-    removed = frozenset().union(*(place.region for place in settled))
-    stay = (index for index in range(len(graph.nodes)) if index not in removed)
-    return graph.named.union(*map(graph.reads_of, stay), *(place.reads for place in settled))
 
 
 def _may_stay(index: int, place: Place, graph: Surroundings) -> bool:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -35,9 +34,8 @@ class Surroundings:
     """The nodes of one graph and their connections.
 
     Attributes:
-        inputs: the inputs of each node; absent ones at the end are left out.
         producers: position of the node that computes a value.
-        reads: how often each value is read by nodes and their subgraphs.
+        readers: positions of the nodes that read a value, perhaps in their subgraphs.
         named: graph outputs and values with quantization annotations.
         holding: positions of the nodes that may have subgraphs.
         element_type, shape: questions about a value; the answer is None if it is unknown.
@@ -49,32 +47,21 @@ class Surroundings:
         written = list(scope.edited.node)
         self.nodes: Sequence[NodeProto] = [_without_like(node, scope) for node in written]
         self.op_types: Sequence[str] = list(map(attrgetter("op_type"), self.nodes))
-        self.inputs = [_without_absent_ends(node.input[:]) for node in self.nodes]
         self.outputs = [_without_absent_ends(node.output[:]) for node in self.nodes]
         self.producers = {name: index for index, names in enumerate(self.outputs) for name in names if name}
         self.holding = [index for index, node in enumerate(self.nodes) if may_hold_graphs(node)]
-        self._reads_inside = {
-            index: list(read_by(node))
-            for index, node in enumerate(written)
-            if may_hold_graphs(node) or node is not self.nodes[index]
-        }
-        self.reads = Counter(chain.from_iterable(self.inputs))
-        for index, read in self._reads_inside.items():
-            self.reads.update(read)
-            self.reads.subtract(self.inputs[index])
+        self.readers: dict[str, set[int]] = defaultdict(set)
+        for index, node in enumerate(written):
+            for name in read_by(node):
+                self.readers[name].add(index)
         self.named = set(read_outside_nodes(scope.edited))
         self.element_type, self.shape = scope.element_type, scope.shape
         self._made: dict[str, Made] = {}
 
-    def reads_of(self, index: int) -> Sequence[str]:
-        """The names that a node and its subgraphs read."""
-        return self._reads_inside.get(index) or self.inputs[index]
-
-    def is_inside(self, region: Collection[int], last: int) -> bool:
+    def is_inside(self, region: frozenset[int], last: int) -> bool:
         """Whether only the output of the region's last node is used outside the region."""
         names = [name for index in region if index != last for name in self.nodes[index].output]
-        read = Counter(chain.from_iterable(map(self.reads_of, region)))
-        return all(name not in self.named and self.reads[name] == read[name] for name in names)
+        return all(name not in self.named and self.readers[name] <= region for name in names)
 
     def made(self, name: str) -> Made | None:
         """How a value is computed; None if no node of this graph does."""
@@ -83,12 +70,12 @@ class Surroundings:
             if index is None:
                 return None
             node = self.nodes[index]
+            operands = _without_absent_ends(node.input[:])
             is_plain = node.domain in DEFAULT_DOMAINS and len(node.output) == 1
             if not is_plain or any(attribute.ref_attr_name for attribute in node.attribute):
-                self._made[name] = Made("", {}, self.inputs[index])
+                self._made[name] = Made("", {}, operands)
             else:
-                attributes = attributes_of(node, self._scope.opset)
-                self._made[name] = Made(node.op_type, attributes, self.inputs[index])
+                self._made[name] = Made(node.op_type, attributes_of(node, self._scope.opset), operands)
         return self._made[name]
 
     def stored(self, name: str) -> Stored | None:
