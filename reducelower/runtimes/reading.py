@@ -204,11 +204,8 @@ def _of_version(runtime: Runtime, file: _File, version: str | None, source: str)
     versions = _in_order([runtime.version, *file.versions])
     if not any(versions):
         return replace(runtime, version=version, note="Its facts are about no version in particular.")
-    entries = [each for each in (runtime.version, *file.versions) if _is_of(version, each)]
-    if entries:
-        return replace(_at(runtime, file, entries[0]), version=version)
-    if newest := next((each for each in reversed(versions) if _is_of(each, version)), ""):
-        return _at(runtime, file, newest)
+    if newest := next((each for each in reversed(versions) if _is_of(version, each) or _is_of(each, version)), ""):
+        return replace(_at(runtime, file, newest), version=max(version, newest, key=len))
     older = [each for each in versions if release(each) < release(version)][-1:]
     newer = [each for each in versions if release(each) > release(version)][:1]
     how = "measured" if any(fact.evidence.measured for fact in runtime.facts) else "documented here"

@@ -8,6 +8,7 @@ at an opset version that lacks it, chains begin anew: what can be done for a nod
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from onnx import NodeProto
@@ -125,16 +126,17 @@ class Search:
     ) -> tuple[list[NodeProto], str] | None:
         """The first equivalent form that suits the runtime, with its name; adds to `reasons` why others do not."""
         copy = NodeProto.FromString(node)
-        within = replace(trial, replaces_elsewhere=trial.replaces_elsewhere or problem.is_elsewhere)
-        # Forms of one step are tried before those of two, so that the simplest is found.
-        for steps in range(trial.steps):
-            for remedy in remedies_for(copy, scope, problem, self.book):
-                nodes = self._tried(remedy, node, scope, problem, replace(within, steps=steps), reasons)
-                if nodes is not None:
-                    return nodes, remedy.name
         begins_here = trial.steps == _STEPS and copy.op_type not in trial.inside
-        within = replace(within, inside=trial.inside | {copy.op_type})
-        for remedy in rewrites_for(copy, scope, problem, self.book) if begins_here else ():
+        trial = replace(trial, replaces_elsewhere=trial.replaces_elsewhere or problem.is_elsewhere)
+        # Forms of one step are tried before those of two, so that the simplest is found.
+        tries = (
+            (remedy, replace(trial, steps=steps))
+            for steps in range(trial.steps)
+            for remedy in remedies_for(copy, scope, problem, self.book)
+        )
+        anew = replace(trial, inside=trial.inside | {copy.op_type})
+        others = ((remedy, anew) for remedy in rewrites_for(copy, scope, problem, self.book) if begins_here)
+        for remedy, within in chain(tries, others):
             nodes = self._tried(remedy, node, scope, problem, within, reasons)
             if nodes is not None:
                 return nodes, remedy.name
