@@ -7,7 +7,7 @@ reports.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 from onnx import AttributeProto, TensorProto
@@ -21,6 +21,7 @@ from reducelower.runtimes.features import BROADCASTING
 from reducelower.runtimes.layers import LAYERS
 from reducelower.runtimes.remedies import REMEDIES
 from reducelower.runtimes.remedy import Nodes, Remedy, remedy, rewrite
+from reducelower.scope.body import AnyScope
 
 __all__ = ["forms_of"]
 
@@ -49,20 +50,16 @@ def forms_of(op_type: str) -> Sequence[Remedy]:
     return (*by_text, *_FORMS.get(op_type, ()))
 
 
-def _copy(op: Writer, *, is_copied: Callable[[Writer, int], bool]) -> Nodes:
+def _copying(name: str, is_copied: Callable[[AnyScope, str], bool]) -> Remedy:
     """Copy some operands by Identity, so that a runtime does not fuse the node with those that compute them."""
-    operands = [
-        op.add("Identity", name, tail="apart") if is_copied(op, at) else name for at, name in enumerate(op.node.input)
-    ]
-    return rewrite(op, *operands) if op.nodes else None
 
+    def copy(op: Writer) -> Nodes:
+        operands = [
+            op.add("Identity", each, tail="apart") if is_copied(op.scope, each) else each for each in op.node.input
+        ]
+        return rewrite(op, *operands) if op.nodes else None
 
-def _is_fed(op: Writer, at: int) -> bool:
-    return op.scope.written_as(op.node.input[at]) == "fed"
-
-
-def _is_computed(op: Writer, at: int) -> bool:
-    return op.scope.constant(op.node.input[at]) is None
+    return remedy(name)(copy)
 
 
 @remedy("its vectors reshaped to the rank of the result")
@@ -195,15 +192,15 @@ _FORMS: Mapping[str, Sequence[Remedy]] = {
     **dict.fromkeys(BROADCASTING, (_reshape_vectors,)),
     **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze"), (_reshape,)),
     **dict.fromkeys(("GatherElements", "GatherND", "ScatterElements", "ScatterND"), (_drop_defaults,)),
-    "Cast": (remedy("Identity before it")(partial(_copy, is_copied=lambda op, at: at == 0)),),
-    "Concat": (remedy("Identity before its inputs")(partial(_copy, is_copied=_is_fed)),),
+    "Cast": (_copying("Identity before it", lambda scope, name: True),),
+    "Concat": (_copying("Identity before its inputs", lambda scope, name: scope.written_as(name) == "fed"),),
     "DequantizeLinear": (_drop_zero_point,),
     "Gather": (_slice_each,),
     "Gemm": (_matmul_and_add,),
     "LogSoftmax": (_subtract_log_of_sum,),
     "Mul": (
         _reshape_vectors,
-        remedy("Identity before its computed factor")(partial(_copy, is_copied=_is_computed)),
+        _copying("Identity before its computed factor", lambda scope, name: scope.constant(name) is None),
         _sizes_by_double,
     ),
     "Reshape": (_drop_allowzero,),

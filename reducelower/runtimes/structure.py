@@ -43,11 +43,11 @@ def structure(kind: type[Made], table: Mapping[str, Any], source: str, place: st
     for key in table:
         if key not in by_key:
             hint = did_you_mean(key, sorted(by_key)) or f"; there are {', '.join(sorted(by_key))}"
-            raise TargetError(f"a target file has no such key{hint}", source, _inside(place, key))
+            raise TargetError(f"a target file has no such key{hint}", source, f"{place}.{key}".lstrip("."))
     types = _types(kind)  # type: ignore[arg-type]  # a class is hashable
     values = {}
     for key, field in by_key.items():
-        where = _inside(place, key)
+        where = f"{place}.{key}".lstrip(".")
         if key in table:
             values[field.name] = _value(types[field.name], table[key], source, where)
         elif field.default is field.default_factory is MISSING:
@@ -63,46 +63,35 @@ def _types(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind, include_extras=True)
 
 
-def _inside(place: str, key: str) -> str:
-    return f"{place}.{key}" if place else key
-
-
 def _value(kind: Any, value: Any, source: str, place: str) -> Any:
     check = None
     if get_origin(kind) in (Union, UnionType):
         (kind,) = (each for each in get_args(kind) if each is not NoneType)
     if get_origin(kind) is Annotated:
         kind, check = get_args(kind)
-    if is_dataclass(kind) and kind not in _FROM_TEXT:
-        _must_be(dict, value, source, place)
-        return structure(kind, value, source, place)  # type: ignore[arg-type]
-    origin = get_origin(kind)
-    if origin is Literal:
-        if value not in get_args(kind):
-            raise TargetError(f"is {value!r}; it must be one of {', '.join(get_args(kind))}", source, place)
-        return value
-    if origin is tuple:
-        return _each(get_args(kind)[0], value, source, place)
-    if origin is dict:
-        _must_be(dict, value, source, place)
-        inner = get_args(kind)[1]
-        return {key: _value(inner, each, source, f"{place}.{key}") for key, each in value.items()}
-    if origin is frozenset:
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            raise TargetError(f"is {value!r}; it must be a list of strings", source, place)
-        return frozenset(_value(get_args(kind)[0], each, source, place) for each in value)
+    of, origin = get_args(kind), get_origin(kind) or kind
     if kind in _FROM_TEXT:
         return _parsed(kind, value, source, place)
-    _must_be(kind, value, source, place)
+    if origin is Literal:
+        if value not in of:
+            raise TargetError(f"is {value!r}; it must be one of {', '.join(of)}", source, place)
+        return value
+    if origin in (frozenset, tuple):
+        item, items = (str, "strings") if origin is frozenset else (dict, "tables")
+        if not isinstance(value, list) or not all(isinstance(each, item) for each in value):
+            raise TargetError(f"is {value!r}; it must be a list of {items}", source, place)
+        places = [place if item is str else f"{place} {number}" for number in range(1, len(value) + 1)]
+        return origin(_value(of[0], each, source, where) for each, where in zip(value, places, strict=True))
+    plain = dict if is_dataclass(kind) else origin
+    if not isinstance(value, plain) or (plain is int and isinstance(value, bool)):
+        raise TargetError(f"is {value!r}; it must be {_KINDS[plain]}", source, place)
+    if is_dataclass(kind):
+        return structure(kind, value, source, place)  # type: ignore[arg-type]
+    if plain is dict:
+        return {key: _value(of[1], each, source, f"{place}.{key}") for key, each in value.items()}
     if check is not None and (wrong := check(value)):
         raise TargetError(wrong, source, place)
     return value
-
-
-def _each(kind: Any, value: Any, source: str, place: str) -> tuple[Any, ...]:
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise TargetError(f"is {value!r}; it must be a list of tables", source, place)
-    return tuple(_value(kind, each, source, f"{place} {number}") for number, each in enumerate(value, 1))
 
 
 def _parsed(kind: Any, value: Any, source: str, place: str) -> Any:
@@ -114,11 +103,6 @@ def _parsed(kind: Any, value: Any, source: str, place: str) -> Any:
         return kind.parse(text)
     except ValueError as error:
         raise TargetError(str(error), source, place) from None
-
-
-def _must_be(kind: type, value: object, source: str, place: str) -> None:
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise TargetError(f"is {value!r}; it must be {_KINDS[kind]}", source, place)
 
 
 _FROM_TEXT: Mapping[Any, str] = {Ranges: "13-17", Versions: "1.14-1.16"}
