@@ -81,8 +81,10 @@ def replacement(
 
 def _refusal(node: NodeProto, opset: int, scope: AnyScope) -> RefusedError:
     first, goal = versions(node.op_type)[0], scope.target_opset
-    if goal >= first:
+    if is_deprecated(node.op_type, goal):
         return RefusedError(f"opset {goal} withdrew {node.op_type}", f"stay at opset {opset}")
+    if goal >= first:
+        return RefusedError(f"no rule writes this {node.op_type} by other operators", "write one")
     return RefusedError(f"opset {goal} does not have {node.op_type}", f"opset {first} is the oldest that has it")
 
 

@@ -24,7 +24,7 @@ from reducelower.legalization.legality import Treatment, Treatments
 from reducelower.legalization.written_for import written_for
 from reducelower.model.document import Document
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, first_version, schema, versions
+from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, first_version, schema
 from reducelower.options import Target
 from reducelower.plan import joined
 from reducelower.rulebook import Rule, RuleBook
@@ -125,9 +125,9 @@ class NodeRewriter:
                 raise RuleError(reason, *scope.node_scope.applied[-1])
             raise RefusedError(treatment.refusal, treatment.hint)
         refuse_disallowed(node)
-        if treatment.expand:
-            return self._expand(node, opset, scope, self._rule(node, scope))
-        if treatment.absent:
+        if treatment.expand and (self._has_rule(node, scope) or not is_expressible(node.op_type)):
+            return self._expand(node, opset, scope, needed_rule(self.book, node, scope, self.target.without_types))
+        if treatment.expand or treatment.absent:
             return self._by_other_operators(node, first_version(node.op_type, opset) or opset, scope)
         inputs = list(node.input)
         try:
@@ -206,6 +206,10 @@ class NodeRewriter:
             del graph.node[:]
             graph.node.extend(legal)
 
+    def _has_rule(self, node: NodeProto, scope: AnyScope) -> bool:
+        """Whether the rule book has a rule for a node."""
+        return self.book.rule_for(node, scope, self.target.without_types) is not None
+
     def _expand(self, node: NodeProto, opset: int, scope: AnyScope, rule: Rule) -> tuple[list[NodeProto], str]:
         """Replace a node by the body of a rule, after moving it to the rule's opset version."""
         nodes, _ = self._replaced(node, opset, scope, (rule,))
@@ -239,15 +243,6 @@ class NodeRewriter:
         written = replacement(node, opset, scope, rules, self._own)
         assert written is not None
         return inner.legalize_all(written.nodes, written.opset, scope), written.label
-
-    def _rule(self, node: NodeProto, scope: AnyScope) -> Rule:
-        try:
-            return needed_rule(self.book, node, scope, self.target.without_types)
-        except RefusedError as refused:
-            first_opset = versions(node.op_type)[0]
-            if first_opset > 1 and is_expressible(node.op_type):
-                refused.hint += f", or 'convert --opset {first_opset - 1}', which writes it by other operators"
-            raise
 
     def _fit(self, node: NodeProto, scope: AnyScope, *, strict: bool) -> list[NodeProto] | None:
         """Replace a node if the target's version does not take its element type; return None if it does.

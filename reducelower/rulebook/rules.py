@@ -71,5 +71,7 @@ def needed_rule(book: RuleBook, node: NodeProto, scope: Scope, without_types: It
     """
     rule = book.rule_for(node, scope, without_types)
     if rule is None:
-        raise RefusedError(f"the rule book {book.name!r} has no rule for {node.op_type}", "write one")
+        others = [name for name in SHIPPED if load_book(name).rule_for(node, scope, without_types)]
+        hint = f"--rules {others[0]} has one" if others else "write one"
+        raise RefusedError(f"the rule book {book.name!r} has no rule for {node.op_type}", hint)
     return rule

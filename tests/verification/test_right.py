@@ -60,6 +60,16 @@ def test_a_part_has_the_sizes_that_its_replacement_took_from_declared_shapes() -
         assert is_verdict(verify(source.model, made.model, plan=plan), "equivalent")
 
 
+def test_a_norm_that_underflows_in_the_kernel_is_none_of_the_form() -> None:
+    """onnxruntime squares small numbers to zero, and divides by nothing then; the form divides by the largest first."""
+    source = parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 22]> g (float[2, 3, N] x) => (float[2, 3, N] y)'
+        " { y = LpNormalization (x) }"
+    )
+    made = legalize(source, Target(without={"LpNormalization"}), rules="stable")
+    assert is_verdict(verify(source, made.model, plan=made.plan), "equivalent")
+
+
 def test_halves_without_elements_end_no_process() -> None:
     """onnxruntime's InstanceNormalization of halves ended it, with no element along an axis."""
     source = parser.parse_model(
