@@ -161,3 +161,22 @@ def test_functions_are_inlined_where_something_comes_back() -> None:
     assert reducelower.verify(spelled, raised.model, plan=raised.plan).equivalent
     without = model(text % "y = ReduceMax (v, one)", 18, functions=body)
     assert raise_with_plan(without).model == without
+
+
+def test_a_raised_operator_may_lose_the_digits_that_its_definition_loses() -> None:
+    """The body of GroupNormalization, which onnxruntime runs, subtracts the square of a mean from that of squares."""
+    written = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]> g (float[N, 4, H, W] x) => (float[N, 4, H, W] y)
+        <int64[3] k = {0, 2, -1}, float[2] one = {1, 1}, float[2] zero = {0, 0},
+         float[4, 1, 1] s = {0.7, -0.6, -0.5, 0.5}, float[4, 1, 1] b = {-0.5, 0.7, 2.3, -1.6}> {
+            t = Shape (x)
+            r = Reshape (x, k)
+            i = InstanceNormalization (r, one, zero)
+            q = Reshape (i, t)
+            m = Mul (q, s)
+            y = Add (m, b)
+        }"""
+    )
+    raised = raise_with_plan(written)
+    assert [node.op_type for node in raised.model.graph.node] == ["GroupNormalization"]
+    assert reducelower.verify(written, raised.model, plan=raised.plan).equivalent

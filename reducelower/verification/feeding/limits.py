@@ -223,9 +223,19 @@ def _changed(
 
 
 def _positions(nodes: Iterable[NodeProto]) -> set[int]:
-    """The positions and sizes in attributes."""
-    named = (item for node in nodes for item in node.attribute if item.name in ("ends", "k", "split", "starts"))
-    return {number for item in named for number in (*item.ints, item.i)}
+    """The positions and sizes in attributes, and how far windows reach."""
+    named = [item for node in nodes for item in node.attribute if item.name in _REACHING]
+    reaches = (2 * number + 1 for item in named if item.name == "dilations" for number in item.ints)
+    return {*reaches, *(number for item in named for number in (*item.ints, item.i))}
+
+
+_REACHING = frozenset(
+    {
+        "dilations", "ends", "k", "kernel_shape", "left_window_size", "pads", "right_window_size", "size", "split",
+        "starts", "strides",
+    }
+)  # fmt: skip
+"""Attributes that say where, or how far."""
 
 
 def takes_any(nodes: Iterable[NodeProto]) -> bool:

@@ -25,6 +25,7 @@ _MANY = 1000  # elements, so that some lie close to a step
 _MOST = 4_000_000  # elements, if a size is close to a constant
 _FEW = 8  # with fewer elements, kinds of several values are drawn again
 _SIZES = 6  # free sizes that are replaced by others
+_COUNTS = 16  # numbers beside constants, fed as an index or a count
 _ROWS = 500  # sets at most to reach every row of a table
 _OVERLAPPING = 60  # sets of boxes, since few overlap by as much as a constant says
 _FILLED = 400  # inputs filled in one round of sets that vary one operand each
@@ -118,16 +119,17 @@ class Sets(Bases):
     def _other_places(self, base: Base, accepts: Accepts) -> Iterator[Case]:
         """Other values of inputs that say where or how much."""
         shapes = {name: value.shape for name, value in base.feeds.items()}
-        names = [name for name in self._places if name in self.limits.roles]
         draws = 2 * DRAWS if base.count() >= _FEW else 8 * DRAWS
-        for draw in range(draws if names else 0):
+        for draw in range(draws if self._places else 0):
             case = self._case(base, "random", 6, draw, label="other places")
-            case.feeds.update(self._fill(names, shapes, {}, 6, draw))
+            case.feeds.update(self._fill(self._places, shapes, {}, 6, draw))
             if accepts(case.feeds):
                 yield case
-        single = [name for name in self._places if base.feeds[name].size == 1 and base.feeds[name].dtype.kind in "iu"]
-        for number in (bound + step for bound in self.limits.bounds if single for step in (0, 1)):
-            feeds = {**base.feeds, **{name: np.full_like(base.feeds[name], number) for name in single}}
+        short = {name: base.feeds[name] for name in self._places if 0 < base.feeds[name].size <= _FEW}
+        whole = {name: value for name, value in short.items() if value.dtype.kind in "iu"}
+        numbers = sorted({size + step for size in self.limits.sizes for step in (0, 1)}) if whole else ()
+        for number in numbers[:_COUNTS]:
+            feeds = {**base.feeds, **{name: np.full_like(value, number) for name, value in whole.items()}}
             if accepts(feeds):
                 yield Case(f"{number} as an index or count", feeds)
 

@@ -170,6 +170,8 @@ def _by_body(question: Question) -> Iterator[_Explained]:
     What they overflow on is a loss of range, except on inputs so large that sums of a few of them overflow.
     """
     body = question.given("as bodies")
+    if body is None and question.sides.pair.is_raised:  # the operator is the result
+        body = question.given("as bodies", of_result=True)
     if body is not None:
         elements = question.is_close(body)
         if question.is_float and not (question.is_extreme and question.exact is None):
