@@ -36,7 +36,7 @@ def fact_lines(fact: Fact) -> list[str]:
     return [
         "[[fact]]",
         *_entries(says=fact.says, **about, when=dict(fact.when.conditions), versions=fact.versions),
-        *_entries(not_by=fact.not_by, by=fact.by, evidence=evidence),
+        *_entries(not_by=fact.not_by, evidence=evidence),
     ]
 
 

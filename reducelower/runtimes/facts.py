@@ -163,7 +163,6 @@ class Fact:
         when: the nodes that are affected.
         versions: affected versions of the runtime; None for all.
         not_by: equivalent forms that are no better for such nodes, by their names in reports.
-        by: forms that are trusted only if measured, and were measured to be right for such nodes.
     """
 
     says: str = field(metadata={HINT: "say in a sentence what goes wrong"})
@@ -177,7 +176,6 @@ class Fact:
     when: When = field(default_factory=When)
     versions: Versions | None = None
     not_by: frozenset[str] = frozenset()
-    by: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Check that it is a sentence about some operator, or about whole models.

@@ -25,7 +25,7 @@ from reducelower.runtimes.features import Features
 from reducelower.runtimes.forms import forms_of
 from reducelower.runtimes.remedies import PRODUCT
 from reducelower.runtimes.remedy import Nodes, Remedy, remedy, rewrite
-from reducelower.runtimes.runtime import NO_COMPARISON_DOES, Runtime
+from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.scope import Scope
 
 __all__ = ["Misfit", "misfit", "remedies_for", "rewrites_for"]
@@ -155,7 +155,7 @@ def rewrites_for(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook)
     if node.op_type in REDUCTIONS or problem.is_excusable or any(fact.holds_in_every_form for fact in problem.facts):
         return
     own = book.boundaries
-    ways = [_other_operators(node.op_type, problem, own), _in_wider_types(node, scope, problem.element_types)]
+    ways = [_other_operators(node.op_type, own), _in_wider_types(node, scope, problem.element_types)]
     older = Remedy(f"{node.op_type} as older opsets have it", (_AsOlder(own),))
     of_books = _by_books(node, scope, book), _by_rule(load_book("spec"), node, scope)
     yield from _not_tried(chain(*ways, [older], *of_books), problem)
@@ -177,14 +177,12 @@ def _candidates(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook) 
     if node.op_type in REDUCTIONS:
         yield from _by_rules(node, scope, problem, book)
     else:
-        yield from _other_operators(node.op_type, problem, book.boundaries)
+        yield from _other_operators(node.op_type, book.boundaries)
 
 
-def _other_operators(op_type: str, problem: Misfit, own: Boundaries | None) -> Iterator[Remedy]:
+def _other_operators(op_type: str, own: Boundaries | None) -> Iterator[Remedy]:
     if is_expressible(op_type):
-        other = Remedy(f"{op_type} by other operators", expressions(op_type, own))
-        if op_type not in NO_COMPARISON_DOES or any(other.name in fact.by for fact in problem.facts):
-            yield other
+        yield Remedy(f"{op_type} by other operators", expressions(op_type, own))
 
 
 def _in_wider_types(node: NodeProto, scope: Scope, names: Container[str]) -> Iterator[Remedy]:

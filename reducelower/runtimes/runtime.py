@@ -12,12 +12,7 @@ from reducelower.runtimes.facts import Fact, When
 from reducelower.runtimes.ranges import Ranges
 from reducelower.text import counted
 
-__all__ = ["NO_COMPARISON_DOES", "Runtime", "combined"]
-
-
-NO_COMPARISON_DOES = frozenset({"IsInf", "IsNaN"})
-"""Operators that are written as comparisons for older opset versions. If a runtime gets the operator wrong, comparisons
-replace it only if they were measured there, because such a runtime probably handles only finite values."""
+__all__ = ["Runtime", "combined"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,10 +68,9 @@ class Runtime:
         return {}
 
     def facts_against(self, form: str, op_type: str) -> tuple[Fact, ...]:
-        """The facts about an operator that exclude an equivalent form, because it is no better, or not known to be."""
+        """The facts about an operator that exclude an equivalent form, because it is no better."""
         failures = (fact for fact in self.facts if op_type in fact.operators and fact.outcome != "overflows")
-        is_untold = op_type in NO_COMPARISON_DOES
-        return tuple(fact for fact in failures if form in fact.not_by or (is_untold and form not in fact.by))
+        return tuple(fact for fact in failures if form in fact.not_by)
 
     def refuses_added(self, op_type: str) -> bool:
         """Whether the runtime runs no node of an operator that a conversion adds."""
