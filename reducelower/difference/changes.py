@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -94,7 +93,7 @@ def changes_of(matched: Matched) -> Iterator[Change]:
     return (change for _, change in sorted(changes, key=lambda item: item[0]))
 
 
-_Located = tuple[float, Change]
+_Located = tuple[int, Change]
 
 
 def _change(
@@ -157,12 +156,11 @@ def _regions(matched: Matched) -> Iterator[_Located]:
     for name, new in [*ends, *matched.outputs]:
         if left.is_free(name) and right.is_free(new):
             edges.append((left.producers[name], ~right.producers[new]))
-    positions = sorted(right.partners)
     for members in _connected(edges):
         before = sorted(at for at in members if at >= 0)
         after = sorted(~at for at in members if at < 0)
         kind: ChangeKind = "replaced" if before and after else "removed" if before else "added"
-        yield before[0] if before else _place_of_added(matched, positions, after), _change(matched, kind, before, after)
+        yield (before or after)[0], _change(matched, kind, before, after)
 
 
 def _connected(edges: Iterable[tuple[int, int]]) -> Iterable[set[int]]:
@@ -173,12 +171,6 @@ def _connected(edges: Iterable[tuple[int, int]]) -> Iterable[set[int]]:
         large |= small
         sets.update(dict.fromkeys(small, large))
     return {id(members): members for members in sets.values()}.values()
-
-
-def _place_of_added(matched: Matched, positions: Sequence[int], after: Sequence[int]) -> float:
-    """The position in the first graph of added nodes: after the last matched node before them."""
-    earlier = bisect_left(positions, after[0])
-    return matched.right.partners[positions[earlier - 1]] + 0.5 if earlier else -0.5
 
 
 def _attributes(matched: Matched, at: int, other: int) -> Iterator[str]:

@@ -98,7 +98,7 @@ def difference(before: ModelProto, after: ModelProto, *, keeps_names: bool = Fal
     Operators, attributes, constants by value (however they are spelled), connections, types, versions and metadata
     count. Names of values, nodes and graphs do not, except inputs and outputs of models. A call of a local function
     counts as the nodes of the function. An operator is the same at two opset versions. Tensors with external data are
-    equal if they refer to the same place; in models of `Source.light`, by content. A conversion `keeps_names`, so
+    equal if they refer to the same place; in models of `Source.of`, by content. A conversion `keeps_names`, so
     nothing else is tried. The models are not changed.
     """
     before, after = inlined(before), inlined(after)

@@ -10,6 +10,7 @@ from reducelower.lines import Tone
 __all__ = [
     "DISTANCES",
     "HOLDING",
+    "SEVERITY",
     "STATUSES",
     "OutputComparison",
     "OutputVerdict",
@@ -34,6 +35,8 @@ STATUSES: dict[SiteStatus, tuple[str, Tone]] = {
     "different": ("different", "bad"),
 }
 """From what matters least to what matters most: the words for a reader, and how to take it unless it is not ok."""
+
+SEVERITY = {status: at for at, status in enumerate(STATUSES)}
 
 HOLDING: frozenset[SiteStatus] = frozenset({"equal", "improved", "overflow", "departs"})
 """Those of a part that was run and against which nothing speaks."""

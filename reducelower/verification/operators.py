@@ -23,15 +23,20 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["BY_PROBABILITY", "RANDOM", "column", "of_kind", "read"]
+__all__ = ["BY_PROBABILITY", "RANDOM", "column", "described", "of_kind"]
 
 
 @cache
 def of_kind(*kinds: str) -> frozenset[str]:
     """The operators that have one of these properties."""
-    described, rows = _table()
-    assert described.keys() >= set(kinds)
+    assert described() >= set(kinds)
+    rows = _table()[1]
     return frozenset(name for name, row in rows.items() if not row.get("kinds", frozenset()).isdisjoint(kinds))
+
+
+def described() -> frozenset[str]:
+    """The properties that the table describes."""
+    return frozenset(_table()[0])
 
 
 @cache
@@ -58,21 +63,9 @@ _COLUMNS: Mapping[str, Callable[[Any], Any]] = {
 
 @cache
 def _table() -> tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]]]:
-    return read(files(__package__).joinpath("operators.toml").read_text("utf-8"))
-
-
-def read(text: str) -> tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]]]:
-    """The described properties of a table, and its rows.
-
-    Raises:
-        ValueError: the table has a column or property that is not described.
-    """
-    rows = tomllib.loads(text)
+    """The described properties, and the rows."""
+    rows = tomllib.loads(files(__package__).joinpath("operators.toml").read_text("utf-8"))
     described: Mapping[str, str] = rows.pop("kinds")
-    for operator, row in rows.items():
-        unknown = row.keys() - _COLUMNS.keys() or set(row.get("kinds", ())) - described.keys()
-        if unknown:
-            raise ValueError(f"operators.toml does not say what {', '.join(sorted(unknown))} of {operator} means")
     return described, {
         operator: {name: _COLUMNS[name](value) for name, value in row.items()} for operator, row in rows.items()
     }

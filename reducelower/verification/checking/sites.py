@@ -8,9 +8,9 @@ on which it differs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from onnx import ModelProto
@@ -135,21 +135,24 @@ def _findings(claims: Sequence[Claim], checker: Checker) -> Iterator[Judged]:
     for finding, alike in of_rewrites(claims, checker):
         settled |= set(map(id, alike))
         yield finding, alike
-    groups: dict[object, _Group] = {}
+    groups: dict[object, list[Pair]] = {}
     uncut: dict[tuple[str, str, str], list[Claim]] = {}
     for claim in (claim for claim in claims if id(claim) not in settled):
         conditions().clock.check()
         try:
-            groups.setdefault((pair := cut(claim)).key, _Group()).add([pair], [claim])
+            groups.setdefault((pair := cut(claim)).key, []).append(pair)
         except CannotRunError as error:
             uncut.setdefault((claim.named.op_type, claim.named.rule, error.reason), []).append(claim)
     for (op_type, rule, reason), alike in uncut.items():
         yield SiteVerification(op_type, rule, (), "not run", reason), alike
-    for finding, group in _checked(groups.values(), checker):
-        if _holds(finding, group.pairs[0]):
-            yield finding, group.claims
+    in_main = (pair for pairs in groups.values() for pair in some(pairs) if pair.site.graph == "graph")
+    checker.watch({name for pair in in_main for name in pair.input_names})
+    for pairs in groups.values():
+        finding = checker.check(pairs)
+        if _holds(finding, pairs[0]):
+            yield finding, [pair.claim for pair in pairs]
         else:
-            yield from _one_by_one(group.pairs, checker, finding)
+            yield from _one_by_one(pairs, checker, finding)
 
 
 def of_rewrites(claims: Sequence[Claim], checker: Checker) -> Iterator[Judged]:
@@ -168,38 +171,20 @@ def of_rewrites(claims: Sequence[Claim], checker: Checker) -> Iterator[Judged]:
         yield SiteVerification(op_type, rule, (), is_proved=True), alike
     chosen = [claim for alike in kinds.values() for claim in some(alike) if claim.level.path == "graph"]
     checker.watch({claim.names[part] for claim in chosen for part in claim.operands})
-    groups: dict[object, _Group] = {}
+    groups: dict[object, tuple[list[Pair], list[Claim]]] = {}
     for alike in kinds.values():
         conditions().clock.check()
         pairs = [lemma(claim, checker.seen) for claim in some(alike)]
-        groups.setdefault(tuple(dict.fromkeys(pair.key for pair in pairs)), _Group()).add(pairs, alike)
-    for group in groups.values():
+        group = groups.setdefault(tuple(dict.fromkeys(pair.key for pair in pairs)), ([], []))
+        group[0].extend(pairs)
+        group[1].extend(alike)
+    for pairs, alike in groups.values():
         of_types: dict[object, list[Pair]] = {}
-        for pair in group.pairs:
+        for pair in pairs:
             of_types.setdefault(pair.key, []).append(pair)
-        found = [(checker.check(pairs), pairs[0]) for pairs in of_types.values()]
+        found = [(checker.check(each), each[0]) for each in of_types.values()]
         if all(_holds(finding, pair) for finding, pair in found):
-            yield next((finding for finding, _ in found if finding.status != "equal"), found[0][0]), group.claims
-
-
-@dataclass
-class _Group:
-    """Regions that are the same up to names and sizes, and the claims that they stand for."""
-
-    pairs: list[Pair] = field(default_factory=list)
-    claims: list[Claim] = field(default_factory=list)
-
-    def add(self, pairs: Iterable[Pair], claims: Iterable[Claim]) -> None:
-        """Add more of them."""
-        self.pairs += pairs
-        self.claims += claims
-
-
-def _checked(groups: Collection[_Group], checker: Checker) -> Iterator[tuple[SiteVerification, _Group]]:
-    pairs = (pair for group in groups for pair in some(group.pairs) if pair.site.graph == "graph")
-    checker.watch({item.name for pair in pairs for item in pair.inputs})
-    for group in groups:
-        yield checker.check(group.pairs), group
+            yield next((finding for finding, _ in found if finding.status != "equal"), found[0][0]), alike
 
 
 def _holds(finding: SiteVerification, pair: Pair) -> bool:

@@ -14,12 +14,11 @@ from reducelower.plan import CHOSEN
 from reducelower.scope.blanks import fill
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.limits import Limits
-from reducelower.verification.findings import DISTANCES, STATUSES, SiteStatus, SiteVerification
+from reducelower.verification.findings import DISTANCES, SEVERITY, SiteStatus, SiteVerification
 from reducelower.verification.regions.pairs import Pair
 
 __all__ = ["Tally", "finding_of"]
 
-_SEVERITY = {status: at for at, status in enumerate(STATUSES)}
 _SHOWN = 400  # characters of inputs in a finding
 
 
@@ -52,7 +51,7 @@ class Tally:
 
     def note(self, status: SiteStatus, reason: str, case: Case | None = None) -> None:
         """Keep the worst status, with the first reason for it."""
-        if _SEVERITY[status] > _SEVERITY[self.status]:
+        if SEVERITY[status] > SEVERITY[self.status]:
             self.status = status
             self.reason = f"{reason} ({case.label})" if case else reason
             if status == "different" and case and any(np.size(value) == 0 for value in case.feeds.values()):

@@ -8,7 +8,7 @@ from math import prod
 
 from reducelower.numerics.measure import Array
 from reducelower.verification.feeding.limits import Limits
-from reducelower.verification.inputs.declared import InputSpec, Named, names_in, shape_at
+from reducelower.verification.inputs.declared import InputSpec, Named, bound, names_in, shape_at
 from reducelower.verification.running.memory import most_elements
 
 __all__ = ["LARGE", "SOME", "Base", "ladder", "of_held", "of_region"]
@@ -94,8 +94,7 @@ def of_region(specs: Sequence[InputSpec], dims: Named, limits: Limits) -> Iterat
 def _of_others(specs: Sequence[InputSpec], dims: Named) -> Iterator[dict[str, int]]:
     """Values for free sizes: what each other input of the same rank declares along the same axes."""
     for other in specs:
-        alike = (each for each in dims.values() if len(each) == len(other.dims or ()))
-        pairs = [pair for each in alike for pair in zip(each, other.dims or (), strict=True)]
-        sizes = {dim: size for dim, size in pairs if isinstance(dim, str) and isinstance(size, int)}
+        alike = (bound(each, other.dims or ()) for each in dims.values() if len(each) == len(other.dims or ()))
+        sizes = {name: size for each in alike for name, size in each.items()}
         if sizes:
             yield sizes

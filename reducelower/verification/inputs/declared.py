@@ -22,6 +22,7 @@ __all__ = [
     "Named",
     "are_stated",
     "at_sizes",
+    "bound",
     "check_making",
     "fixed_sizes",
     "free_sizes",
@@ -108,9 +109,14 @@ def free_sizes(model: ModelProto) -> list[str]:
 def fixed_sizes(model: ModelProto, other: ModelProto) -> dict[str, int]:
     """The free sizes of a model for which another one, whose inputs have the same names, states numbers."""
     stated = {spec.name: spec.dims or () for spec in input_specs(other)[0]}
-    pairs = ((dims, stated.get(name, ())) for name, dims in named(input_specs(model)[0]).items())
-    sizes = (pair for dims, numbers in pairs for pair in zip(dims, numbers, strict=False))
-    return {name: number for name, number in sizes if isinstance(name, str) and isinstance(number, int)}
+    free = named(input_specs(model)[0]).items()
+    return {name: size for own, dims in free for name, size in bound(dims, stated.get(own, ())).items()}
+
+
+def bound(dims: Sequence[int | str | None], sizes: Sequence[object]) -> dict[str, int]:
+    """The sizes of the names among dimensions, as far as they are numbers."""
+    pairs = zip(dims, sizes, strict=False)
+    return {name: size for name, size in pairs if isinstance(name, str) and isinstance(size, int)}
 
 
 def listed(sizes: Mapping[str, int]) -> str:

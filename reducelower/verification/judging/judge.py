@@ -14,17 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from reducelower.numerics.measure import Array, widened
-from reducelower.verification.findings import STATUSES, SiteStatus
-from reducelower.verification.judging.question import NEAR_THE_END, Question, agree, finite, is_between
+from reducelower.verification.findings import SEVERITY, SiteStatus
+from reducelower.verification.judging.question import AS_FAR, NEAR_THE_END, Question, agree, finite, is_between
 
 __all__ = ["judge"]
 
 _JUMP = 1e-3  # share of the largest number by which no rounding moves a result
 _MORE_PLACES = 16.0  # a result may round in more places than the inputs alone
 _FEW = 0.01  # share of the elements that may be off by a step where values are rounded to steps
-_AS_FAR = 2.0  # the error of the result against that of the source
 _EVERYDAY = 0.1, 4.0  # no form may lose range for inputs of these magnitudes, even if the caller chose it
-_SEVERITY = {status: at for at, status in enumerate(STATUSES)}
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ def judge(question: Question) -> tuple[SiteStatus, str]:
     for witness in _WITNESSES:
         for found in witness(question):
             explained = question.open & found.elements
-            if explained.any() and _SEVERITY[found.status] > _SEVERITY[status]:
+            if explained.any() and SEVERITY[found.status] > SEVERITY[status]:
                 status, reason = found.status, question.told(explained, found.words)
             question.open &= ~explained
             if not question.open.any():
@@ -155,7 +153,7 @@ def _by_double(question: Question) -> Iterator[_Explained]:
         return
     off, words = question.off(truth), "lose digits or range in the source, too"
     slack = question.relative * np.abs(finite(truth))
-    is_near = question.is_near(truth, np.maximum(_AS_FAR * off, slack), 1.0)
+    is_near = question.is_near(truth, np.maximum(AS_FAR * off, slack), 1.0)
     if is_excused and question.is_extreme:  # an infinity inside of the result need not show
         other = question.given("in double", of_result=True)
         is_near |= False if other is None else is_between(other, truth - slack, truth + slack, question.end)

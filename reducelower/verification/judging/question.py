@@ -26,13 +26,15 @@ from reducelower.verification.judging.exact import bounds, specimen_of
 from reducelower.verification.judging.sides import Sides
 from reducelower.verification.running.conditions import conditions
 
-__all__ = ["NEAR_THE_END", "Question", "agree", "finite", "is_between"]
+__all__ = ["AS_FAR", "NEAR_THE_END", "Question", "agree", "finite", "is_between"]
+
+AS_FAR = 2.0
+"""The error of a result against that of the source."""
 
 NEAR_THE_END = 1 / 64
 """Share of the largest number of a type above which sums of a few values are out of range."""
 
 _CLOSE = 1e-4  # share of a number by which another runtime may be off
-_AS_FAR = 2.0  # the error of the result against that of the source
 _LAST_PLACES = 64  # ULP of the largest number, as in the tolerance of float and double
 
 
@@ -142,7 +144,7 @@ class Question:
         """Where the result is as close to what another runtime gives as that may be off, or as the source is."""
         size = np.abs(finite(value))
         off = np.maximum(_CLOSE * size, self.eps * size.max(initial=0))
-        return self.is_near(value, np.maximum(np.minimum(_AS_FAR * self.off(value), off), self.relative * size))
+        return self.is_near(value, np.maximum(np.minimum(AS_FAR * self.off(value), off), self.relative * size))
 
     def off(self, value: Array) -> Array:
         """How far the source is from a value; 0 where that is no number."""

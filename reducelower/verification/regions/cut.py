@@ -177,7 +177,7 @@ class _Side:
         number = self.place.numbers.get(name, -1)
         if number not in self._shared or number in self._opened or name in self.targets:
             return False
-        return not (self._fixed and self.place.is_fixed(name)) and not self.place.is_of_sizes(name)
+        return not (self._fixed and self.place.is_fixed(name))
 
     def _value(self, name: str) -> Array | TensorProto | None:
         value = self.place.constant(name)

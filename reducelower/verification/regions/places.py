@@ -22,10 +22,6 @@ from reducelower.verification.running.weights import value_of
 
 __all__ = ["Place"]
 
-_GIVING_SIZES = frozenset({"Shape", "Size"})
-_CONSTANTS, _SIZES, _VALUES = range(3)
-"""What a value depends on; on nothing beyond that."""
-
 
 @dataclass(eq=False, repr=False)
 class Place:
@@ -88,34 +84,23 @@ class Place:
 
     def is_fixed(self, name: str) -> bool:
         """Whether a value is the same in every run: a constant, or computed from constants alone."""
-        return self._rests(name) == _CONSTANTS
-
-    def is_of_sizes(self, name: str) -> bool:
-        """Whether a value depends on the sizes of others, and on nothing else but constants."""
-        return self._rests(name) == _SIZES
-
-    def _rests(self, name: str) -> int:
         is_here = self.parent is None or self.graph.defines(name)
-        return self._resting.get(name, _VALUES) if is_here or self.parent is None else self.parent._rests(name)
+        return name in self._fixed if is_here or self.parent is None else self.parent.is_fixed(name)
 
     @cached_property
-    def _resting(self) -> Mapping[str, int]:
-        """What values here depend on, those around that they read included."""
+    def _fixed(self) -> set[str]:
+        """The values here that are the same in every run, and those around that are read here."""
         holder = self.holder
         held = (*(item.name for item in holder.initializer), *(item.values.name for item in holder.sparse_initializer))
-        found = {name: _CONSTANTS for name in held if not (self.graph.has_open_defaults and name in self.graph.inputs)}
+        found = {name for name in held if not (self.graph.has_open_defaults and name in self.graph.inputs)}
         if self.parent is not None:
             outside = {name for node in holder.node for name in node.input if not self.graph.defines(name)}
-            found |= {name: self.parent._rests(name) for name in outside}
+            found |= set(filter(self.parent.is_fixed, outside))
         for node in holder.node:
-            rests = max((found.get(name, _VALUES) for name in node.input if name), default=_VALUES)
-            if is_constant(node):
-                rests = _CONSTANTS
-            elif node.op_type in RANDOM or any(True for _ in subgraphs(node)):
-                rests = _VALUES
-            elif node.op_type in _GIVING_SIZES:
-                rests = min(rests, _SIZES)
-            found.update((name, rests) for name in node.output if name)
+            read = [name for name in node.input if name]
+            is_computed = read and found.issuperset(read) and node.op_type not in RANDOM and not any(subgraphs(node))
+            if is_constant(node) or is_computed:
+                found.update(filter(None, node.output))
         return found
 
 

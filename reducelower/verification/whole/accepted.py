@@ -17,7 +17,7 @@ from reducelower.verification.feeding.limits import INTEGERS, Limits
 from reducelower.verification.feeding.roles import roles_of
 from reducelower.verification.feeding.shapes import unfit
 from reducelower.verification.feeding.sizes import Base, ladder, of_held
-from reducelower.verification.inputs.declared import InputSpec, are_stated, input_specs, named, names_in
+from reducelower.verification.inputs.declared import InputSpec, are_stated, bound, input_specs, named, names_in
 from reducelower.verification.judging.compare import tells
 from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.memory import TooLargeError, allowed_bytes, held_bytes
@@ -195,6 +195,5 @@ def _sizes_of(specs: Sequence[InputSpec], given: Mapping[str, Any]) -> dict[str,
     """Sizes of named dimensions that arrays show, so that inputs made beside them fit; sequences show none."""
     sizes: dict[str, int] = {}
     for spec in specs:
-        shape = getattr(given.get(spec.name), "shape", ())
-        sizes |= {dim: size for dim, size in zip(spec.dims or (), shape, strict=False) if isinstance(dim, str)}
+        sizes |= bound(spec.dims or (), getattr(given.get(spec.name), "shape", ()))
     return sizes

@@ -255,6 +255,7 @@ def verdict_on(comparisons: Sequence[Comparison], regions: Regions | None, notes
         max(cases.values(), default=0),
         unseen,
         _told(each.departs for each in comparisons),
+        _told(each.absent for each in comparisons),
         first=next((each.first for each in comparisons if each.first is not None), None),
         kept=next((each.kept for each in comparisons if each.kept), ""),
     )

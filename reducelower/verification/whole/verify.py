@@ -176,8 +176,8 @@ def verify(
                         note_first(comparison, folder)
                     comparison.finish()
         found = verdict_on(comparisons, regions, notes)
-        absent = dict.fromkeys(said for comparison in comparisons for said in comparison.absent)
-        found = replace(found, absent=(*absent, *([f"run at {listed(dims)} only"] if dims else [])))
+        if dims:
+            found = replace(found, absent=(*found.absent, f"run at {listed(dims)} only"))
         if folder is not None and not found.kept and found.verdict == "different":
             found = replace(found, kept=keep_region(folder, regions, checker))
     departs = bool(found.departing or found.departs)
