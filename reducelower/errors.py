@@ -30,7 +30,6 @@ __all__ = [
     "alike",
     "describe",
     "sentences",
-    "wants_trace",
 ]
 
 
@@ -182,11 +181,6 @@ class SettingError(ValueError):
     """A setting that makes no sense for these models."""
 
 
-def wants_trace() -> bool:
-    """Whether the user asked to see tracebacks."""
-    return os.environ.get("REDUCELOWER_DEBUG", "") not in ("", "0")
-
-
 def _without_file_name() -> str:
     """The subject of a system error without a file name."""
     try:
@@ -199,7 +193,7 @@ def _without_file_name() -> str:
 def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], int]:
     """Sentences for the exception that is being handled, and the exit status for it.
 
-    Sentences that do not name the source get it as a prefix. With `wants_trace`, a fault has its traceback.
+    Sentences that do not name the source get it as a prefix. If the user asked for tracebacks, a fault has its own.
     """
     place = f"{source}: " if source else ""
     if isinstance(error, UnreadableError):
@@ -220,7 +214,7 @@ def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], i
     cause = f"{kind}: {error}" if str(error) else kind
     text = f"{place}reducelower itself failed ({cause}); please report this together with the model; "
     lines = [f"{text}REDUCELOWER_DEBUG=1 shows where"]
-    if wants_trace():
+    if os.environ.get("REDUCELOWER_DEBUG", "") not in ("", "0"):
         import traceback
 
         lines += traceback.format_exc().splitlines()

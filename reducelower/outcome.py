@@ -134,11 +134,6 @@ class Outcome:
             yield Line("needs", f"{', '.join(self.external)} beside it (external data, not copied)")
 
     @property
-    def main_lines(self) -> Iterator[Line]:
-        """The lines for short reports: without details, except for a difference, where details matter."""
-        return (line for line in self.lines if not line.is_detail or self.difference is not None)
-
-    @property
     def verdict_in_words(self) -> str:
         """The verdict in one sentence, without warnings."""
         plan = self.plan

@@ -44,7 +44,8 @@ def render(report: Report) -> str:
 
 def _reasons(model: Outcome) -> Iterator[str]:
     yield from sentences(model.refusals) or model.reasons
-    yield from (f"{line.label}: {line.text}" if line.label else line.text for line in model.main_lines)
+    lines = (line for line in model.lines if not line.is_detail or model.difference is not None)
+    yield from (f"{line.label}: {line.text}" if line.label else line.text for line in lines)
 
 
 def _plain(text: str) -> str:

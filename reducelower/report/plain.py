@@ -11,7 +11,7 @@ from reducelower import __version__
 from reducelower.outcome import Outcome
 from reducelower.report.writing import Report
 
-__all__ = ["SCHEMA_VERSION", "as_plain", "json_line", "render"]
+__all__ = ["SCHEMA_VERSION", "json_line", "render"]
 
 SCHEMA_VERSION = 2
 """Version of the layout; it changes when a reader of the old layout would break."""
@@ -19,18 +19,14 @@ SCHEMA_VERSION = 2
 
 def render(report: Report) -> str:
     """The report as JSON text."""
-    return json.dumps(as_plain(report), indent=2, allow_nan=False) + "\n"
-
-
-def as_plain(report: Report) -> dict[str, Any]:
-    """The report as plain values for JSON."""
-    return {
+    facts = {
         "schema": SCHEMA_VERSION,
         "reducelower": __version__,
         "command": report.command,
         "passed": report.passed,
         "models": [_model(model) for model in report.models],
     }
+    return json.dumps(facts, indent=2, allow_nan=False) + "\n"
 
 
 def json_line(model: Outcome) -> str:

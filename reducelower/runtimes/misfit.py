@@ -77,9 +77,9 @@ class Misfit:
         return self.facts[0].sentence if self.facts else str(self.unknown)
 
     @property
-    def overflows(self) -> bool:
-        """Whether large or small values go wrong."""
-        return any(fact.outcome == "overflows" for fact in self.facts)
+    def outcomes(self) -> frozenset[str]:
+        """In which ways it goes wrong."""
+        return frozenset(fact.outcome for fact in self.facts)
 
     def excuses(self, op_type: str) -> tuple[str, ...]:
         """Sentences about what may stay if no remedy avoids it."""
@@ -88,16 +88,6 @@ class Misfit:
             for fact in self.facts
             if fact.outcome in _EXCUSABLE
         )
-
-    @property
-    def is_excusable(self) -> bool:
-        """Whether any of it may stay if no remedy avoids it."""
-        return any(fact.outcome in _EXCUSABLE for fact in self.facts)
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether it runs on other hardware than intended."""
-        return any(fact.outcome == "elsewhere" for fact in self.facts)
 
     @property
     def element_types(self) -> frozenset[str]:
@@ -152,7 +142,11 @@ def rewrites_for(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook)
     Each node that is written so is fitted as if it was a node of the model. None is tried for reductions, whose forms
     are many, nor for what may stay.
     """
-    if node.op_type in REDUCTIONS or problem.is_excusable or any(fact.holds_in_every_form for fact in problem.facts):
+    if (
+        node.op_type in REDUCTIONS
+        or problem.excuses(node.op_type)
+        or any(fact.holds_in_every_form for fact in problem.facts)
+    ):
         return
     own = book.boundaries
     ways = [_other_operators(node.op_type, own), _in_wider_types(node, scope, problem.element_types)]
@@ -171,9 +165,9 @@ def _not_tried(remedies: Iterable[Remedy], problem: Misfit) -> Iterator[Remedy]:
 
 
 def _candidates(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook) -> Iterator[Remedy]:
-    if not problem.overflows:
+    if "overflows" not in problem.outcomes:
         yield from (_value, _store_operands)
-    yield from (form for form in forms_of(node.op_type) if form.keeps_range or not problem.overflows)
+    yield from (form for form in forms_of(node.op_type) if form.keeps_range or "overflows" not in problem.outcomes)
     if node.op_type in REDUCTIONS:
         yield from _by_rules(node, scope, problem, book)
     else:
@@ -199,9 +193,9 @@ def _by_rules(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook) ->
     yield from _by_books(node, scope, book)
     # Only float16 gains range by a cast: it overflows long before float does.
     element_type = scope.element_type(node.input[0]) or 0
-    if not problem.overflows or element_type == TensorProto.FLOAT16:
+    if "overflows" not in problem.outcomes or element_type == TensorProto.FLOAT16:
         yield from (*_in_wider_types(node, scope, [element_type_name(element_type)]), PRODUCT)
-    if not problem.overflows and node.op_type != "ReduceLogSumExp":
+    if "overflows" not in problem.outcomes and node.op_type != "ReduceLogSumExp":
         yield from _by_rule(load_book("spec"), node, scope)
 
 

@@ -67,11 +67,6 @@ class Runtime:
     def _about(self) -> dict[str, list[Fact]]:
         return {}
 
-    def facts_against(self, form: str, op_type: str) -> tuple[Fact, ...]:
-        """The facts about an operator that exclude an equivalent form, because it is no better."""
-        failures = (fact for fact in self.facts if op_type in fact.operators and fact.outcome != "overflows")
-        return tuple(fact for fact in failures if form in fact.not_by)
-
     def refuses_added(self, op_type: str) -> bool:
         """Whether the runtime runs no node of an operator that a conversion adds."""
         refusals = (fact for fact in self.facts if op_type in fact.operators and fact.outcome in ("absent", "refused"))

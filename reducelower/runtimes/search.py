@@ -59,7 +59,9 @@ def refuse_other_operators(runtime: Runtime, node: NodeProto, scope: AnyScope) -
     Raises:
         RefusedError: it does.
     """
-    facts = runtime.facts_against(f"{node.op_type} by other operators", node.op_type)
+    form = f"{node.op_type} by other operators"
+    about = (fact for fact in runtime.facts if node.op_type in fact.operators and form in fact.not_by)
+    facts = [fact for fact in about if fact.outcome != "overflows"]
     problem = misfit(node, scope, facts) if facts else None
     if problem is not None and problem.facts:
         raise problem.refusal(runtime, ())
@@ -109,9 +111,10 @@ class Search:
         data = node.SerializeToString()
         form = self._form(data, scope, problem, trial, reasons)
         # A form that runs only on other hardware is no better than such a node, but better than one that is wrong.
-        may_stay = problem.is_excusable and not (trial.replaces_elsewhere and problem.is_elsewhere)
+        excuses = problem.excuses(node.op_type)
+        may_stay = excuses and not (trial.replaces_elsewhere and "elsewhere" in problem.outcomes)
         if form is None and may_stay and trial.excuses:
-            self._excuse(scope, problem.excuses(node.op_type), is_of_form=False)
+            self._excuse(scope, excuses, is_of_form=False)
             rest = problem.without_excusable()
             if not rest.facts and rest.unknown is None:
                 return None, ""
@@ -127,7 +130,7 @@ class Search:
         """The first equivalent form that suits the runtime, with its name; adds to `reasons` why others do not."""
         copy = NodeProto.FromString(node)
         begins_here = trial.steps == _STEPS and copy.op_type not in trial.inside
-        trial = replace(trial, replaces_elsewhere=trial.replaces_elsewhere or problem.is_elsewhere)
+        trial = replace(trial, replaces_elsewhere=trial.replaces_elsewhere or "elsewhere" in problem.outcomes)
         # Forms of one step are tried before those of two, so that the simplest is found.
         tries = (
             (remedy, replace(trial, steps=steps))
