@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
-from onnx import NodeProto
+from onnx import GraphProto, NodeProto
 
 from reducelower.legalization.edits import REMOVED, Edit
 from reducelower.model.columns import graph_of, message_class
@@ -16,7 +17,7 @@ from reducelower.scope.graph import GraphScope
 
 __all__ = ["as_messages", "remove_named", "remove_unused"]
 
-_NAME = attrgetter("name")
+_DROPS, _NAME, _NODES = attrgetter("drops_operands"), attrgetter("name"), attrgetter("nodes")
 
 
 def as_messages(nodes: Iterable[NodeProto | bytes]) -> list[NodeProto]:
@@ -29,14 +30,16 @@ def remove_unused(edits: Sequence[Edit]) -> None:
 
     The inputs of a graph stay.
     """
-    if not any(edit.drops_operands for edit in edits):
+    if not any(map(_DROPS, edits)):
         return
-    by_scope = {edit.scope: edit for edit in edits}
+    by_scope: dict[GraphScope, Edit] = {}
     uses: dict[GraphScope, Counter[bytes]] = defaultdict(Counter)
     no_longer_read: list[tuple[GraphScope, str]] = []
-    for scope, edit in by_scope.items():
-        before = _reads([scope.columns.data[index] for index in edit.rewrites])
-        after = _reads([node for rewrite in edit.rewrites.values() for node in rewrite.nodes])
+    for edit in edits:
+        scope = edit.scope
+        by_scope[scope] = edit
+        before = _reads(map(scope.columns.data.__getitem__, edit.rewrites))
+        after = _reads(chain.from_iterable(map(_NODES, edit.rewrites.values())))
         no_longer_read += [(scope.home(name), name) for name in map(bytes.decode, {*before} - {*after, b""})]
         counts = Counter(scope.columns.reads)
         counts.subtract(before)
@@ -59,15 +62,15 @@ def remove_unused(edits: Sequence[Edit]) -> None:
             no_longer_read.append((around, operand))
     for home, names in removed.items():
         remove_named(home.edited.initializer, names)
-        if any(map(home.states, names)):
-            remove_named(home.edited.value_info, names)
+        remove_named(home.edited.value_info, names)
 
 
-def _reads(nodes: Sequence[NodeProto | bytes]) -> Sequence[bytes]:
+def _reads(nodes: Iterable[NodeProto | bytes]) -> Sequence[bytes]:
     """The names that nodes and their subgraphs read, once for each time."""
-    as_one = message_class("Graph").FromString(graph_of(nodes)).field_1  # without looking at each
+    graph = graph_of(nodes)
+    as_one = message_class("Graph").FromString(graph).field_1  # without looking at each
     if as_one.field_5.HasField("field_6") or as_one.field_5.HasField("field_11"):
-        return [name.encode() for node in as_messages(nodes) for name in read_by(node)]
+        return [name.encode() for node in GraphProto.FromString(graph).node for name in read_by(node)]
     return as_one.field_1[:]  # type: ignore[no-any-return]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from onnx import NodeProto
@@ -19,7 +20,7 @@ from reducelower.plan import Label, Site
 from reducelower.rewrites import Applied, Entry
 from reducelower.scope.blanks import blank
 from reducelower.scope.graph import GraphScope
-from reducelower.scope.values import Stored
+from reducelower.scope.ground import Stored
 from reducelower.text import counted
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Rewrite(NamedTuple):
     outcome: Outcome | None = None
     read: ReadNode | None = None
 
+
+_OUTCOME = attrgetter("outcome")
 
 REMOVED = Rewrite(())
 """Nothing takes the place of a node: what it computed is not read any more."""
@@ -109,21 +112,21 @@ class Edit:
     def splice(self) -> None:
         """Apply the rewrites and state the types of new values, after the same was done in the subgraphs."""
         scope, data, graph = self.scope, self.scope.columns.data, self.scope.edited
-        written: dict[int, Sequence[NodeProto | bytes]] = {at: [node] for at, node in self.opened.items()}
+        nodes: list[NodeProto | bytes] = [*scope.added_nodes]
+        in_place: dict[int, bytes] = {}
         for index, rewrite in self.rewrites.items():
-            written[index] = rewrite.nodes
+            if len(rewrite.nodes) == 1 and isinstance(rewrite.nodes[0], bytes):
+                in_place[index] = rewrite.nodes[0]
             if rewrite.types:
                 state(graph, rewrite.types)
-        nodes: list[NodeProto | bytes] = [*scope.added_nodes]
-        in_place = {at: each[0] for at, each in written.items() if len(each) == 1 and isinstance(each[0], bytes)}
-        if not nodes and len(in_place) == len(written):
+        if len(in_place) == len(self.rewrites) and not (self.opened or nodes):
             for index, node in in_place.items():
                 graph.node[index].ParseFromString(node)
             return
         copied = 0
-        for index in sorted(written):
+        for index in sorted(self.rewrites.keys() | self.opened):
             nodes += data[copied:index]
-            nodes += written[index]
+            nodes += self.rewrites[index].nodes if index in self.rewrites else [self.opened[index]]
             copied = index + 1
         nodes += data[copied:]
         nodes += graph.node[len(data) :]  # a rule may have appended some to the body
@@ -148,8 +151,12 @@ def notes_on_zeros(edits: Iterable[Edit], target: Target, *, is_asked: bool) -> 
 
     `is_asked` says whether the user asked for the assumption; else the runtime requires it.
     """
-    rewrites = (rewrite for edit in edits for rewrite in edit.rewrites.values())
-    outcomes = [each.outcome for each in rewrites if each.outcome is not None and each.outcome.zeros]
+    outcomes: list[Outcome] = []
+    for edit in edits:
+        found = map(_OUTCOME, edit.rewrites.values())
+        outcomes += [outcome for outcome in found if outcome is not None and outcome.zeros]
+    if not outcomes:
+        return False, ()
     notes = []
     is_assumed = any("assumed" in outcome.zeros for outcome in outcomes)
     if is_assumed:

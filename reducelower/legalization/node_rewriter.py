@@ -92,11 +92,12 @@ class NodeRewriter:
             return self._by_rule_of_domain(node, scope)
         if node.domain not in DEFAULT_DOMAINS:
             return None, ""
-        if not scope.is_made and self.table(scope.opset)[node.op_type].doubtful:
+        treatment = self.table(scope.opset)[node.op_type]
+        if treatment.doubtful and not scope.is_made:
             scope.opset = self._opset_of_form(node, scope.opset)
+            treatment = self.table(scope.opset)[node.op_type]
         if self.repairs and scope.opset == self.goal:
             return None, ""
-        treatment = self.table(scope.opset)[node.op_type]
         replaced, label = self._treated(node, scope, treatment)
         may_lack_type = self._mistyped or bool(treatment.dropped) if scope.is_made else treatment.occurs
         if replaced is None and may_lack_type and any(node.output):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from onnx import ModelProto
 
 from reducelower.errors import Refusal, RuleError
-from reducelower.legalization.checking import new_objection
 from reducelower.legalization.edits import applied, notes_on_zeros, sites_of, splice
 from reducelower.legalization.functions import functions_refused
 from reducelower.legalization.graph_pass import GraphPass
@@ -22,15 +21,14 @@ from reducelower.legalization.versions import (
     set_ir_version,
     with_opset,
 )
-from reducelower.model.document import Document
+from reducelower.model.document import Document, new_objection
 from reducelower.model.schemas import element_type_name, parse_element_type
 from reducelower.model.skeleton import names_in
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.rewrites import Step
 from reducelower.rulebook.rules import SHIPPED, load_book
-from reducelower.scope.ground import Ground
-from reducelower.scope.values import Values
+from reducelower.scope.ground import Ground, Values
 from reducelower.text import did_you_mean
 from reducelower.types import Inference
 from reducelower.types.known import Question
@@ -69,9 +67,9 @@ def run(
         finally:
             ground.clear_caches()
     edits = graph_pass.edits
-    is_conditional, notes = notes_on_zeros(edits, goal, is_asked=target.assume_nonempty)
+    is_conditional, about_zeros = notes_on_zeros(edits, goal, is_asked=target.assume_nonempty)
     plan = replace(plan, assumes_nonempty=is_conditional)
-    notes = (*_notes(goal, sorted(ground.frozen), unmended), *notes)
+    notes = (*_notes(goal, sorted(ground.frozen), unmended), *about_zeros)
     if refusals:
         return replace(plan, refusals=tuple(refusals), notes=notes)
     steps = (Step(source, applied(edits)),) if report else ()
@@ -85,7 +83,7 @@ def run(
     released = release_initializers(model, old_ir)
     # Below IR version 4, inference does not read initializers that are not inputs, so it comes last.
     if problem is None and settings.validate:
-        problem = _refuse_misfit(Document(model), source, graph_pass)
+        problem = _refuse_misfit(model, source, graph_pass)
     if problem:
         return replace(plan, refusals=(problem,), notes=(*removed, *notes), fitted=removed)
     return replace(
@@ -96,18 +94,17 @@ def run(
         fitted=removed,
         notes=(*removed, *notes, *filter(None, [released])),
         unmended=tuple(unmended),
-        caveats=tuple(says for says, is_of_form in unmended.items() if is_of_form),
+        caveats=tuple(filter(unmended.get, unmended)),
         steps=steps,
     )
 
 
-def _notes(goal: Target, frozen: Iterable[str], unmended: Iterable[str]) -> Iterator[str]:
+def _notes(goal: Target, frozen: Iterable[str], unmended: Iterable[str]) -> Sequence[str]:
     """Sentences about the runtime, about defaults that were taken for constant, and about what no form avoids."""
-    if goal.runtime is not None and goal.runtime.note:
-        yield goal.runtime.note
+    notes = [goal.runtime.note] if goal.runtime is not None and goal.runtime.note else []
     for name in frozen:
-        yield f"{name!r} is a default that callers may override; it was taken for constant"
-    yield from told(unmended)
+        notes.append(f"{name!r} is a default that callers may override; it was taken for constant")
+    return [*notes, *told(unmended)] if unmended else notes
 
 
 def told(unmended: Iterable[str]) -> Iterable[str]:
@@ -132,14 +129,14 @@ def _refuse_beforehand(
     return refuse_declarations(source, settings) if settings.element_types or settings.ranks else None
 
 
-def _refuse_misfit(result: Document, source: Document, graph_pass: GraphPass) -> Refusal | None:
+def _refuse_misfit(model: ModelProto, source: Document, graph_pass: GraphPass) -> Refusal | None:
     """Refuse the result if strict inference objects to it, and a rewrite or a rule of the user's own may be the cause.
 
     Raises:
         RuleError: inference objects, and rules of the user's own were applied.
     """
-    doubt, own_rules = next(graph_pass.doubts, None), graph_pass.applied
-    if not (doubt or own_rules) or not (reason := new_objection(source, result)):
+    doubt, own_rules = graph_pass.doubt, graph_pass.applied
+    if not (doubt or own_rules) or not (reason := new_objection(source, Document(model))):
         return None
     if own_rules:
         first, *others = dict.fromkeys(own_rules)

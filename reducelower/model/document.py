@@ -10,7 +10,7 @@ from reducelower.model.columns import Columns
 from reducelower.model.protected import objection
 from reducelower.model.skeleton import LARGEST_CONSTANT, skeleton, without_weights
 
-__all__ = ["Document", "Names"]
+__all__ = ["Document", "Names", "new_objection"]
 
 
 class Document:
@@ -77,6 +77,11 @@ class Document:
         copy = ModelProto()
         copy.CopyFrom(self.message)
         return copy
+
+
+def new_objection(before: Document, after: Document) -> str:
+    """What strict shape inference objects to in `after`; empty if nothing, or if it objects to `before` as well."""
+    return after.objection if after.objection and not before.objection else ""
 
 
 class Names:

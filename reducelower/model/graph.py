@@ -137,12 +137,12 @@ def rename(node: NodeProto, called: Callable[[str], str]) -> None:
             rename(inner, called)
 
 
-def read_outside_nodes(holder: GraphProto) -> Iterator[str]:
+def read_outside_nodes(holder: GraphProto) -> list[str]:
     """The names that the outputs or quantization annotations of a graph read."""
-    yield from (value.name for value in holder.output)
+    names = [value.name for value in holder.output]
     for annotation in holder.quantization_annotation:
-        yield annotation.tensor_name
-        yield from (entry.value for entry in annotation.quant_parameter_tensor_names)
+        names += [annotation.tensor_name, *(entry.value for entry in annotation.quant_parameter_tensor_names)]
+    return names
 
 
 def read_from_outside(node: NodeProto) -> set[str]:

@@ -13,7 +13,7 @@ from reducelower.model.graph import may_hold_graphs, read_by, read_outside_nodes
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS, default_attributes
 from reducelower.scope.graph import GraphScope
-from reducelower.scope.values import Stored
+from reducelower.scope.ground import Stored
 
 __all__ = ["Made", "Surroundings", "attributes_of"]
 

@@ -13,11 +13,10 @@ from reducelower.scope.node import NodeScope
 from reducelower.scope.scope import Asking, Scope
 from reducelower.types import Known, Resolver
 from reducelower.types.graphs import Graph
-from reducelower.types.known import Shape
 from reducelower.types.sizes import numbers_of
 
 if TYPE_CHECKING:
-    from reducelower.model.numbers import Array
+    pass
 
 __all__ = ["AnyScope", "BodyScope"]
 
@@ -150,26 +149,8 @@ class _Outside:
         self._scope = scope
         self._name = name
 
-    @property
-    def element_type(self) -> int | None:
-        return self._scope.element_type(self._name)
-
-    @property
-    def container(self) -> bytes | None:
-        return self._scope.container(self._name)
-
-    @property
-    def rank(self) -> int | None:
-        return self._scope.rank(self._name)
-
-    @property
-    def shape(self) -> Shape | None:
-        return self._scope.known(self._name).shape
-
-    @property
-    def constant(self) -> Array | None:
-        return self._scope.constant(self._name)
-
-    @property
-    def contents(self) -> Array | None:
-        return self._scope.known(self._name).contents
+    def __getattr__(self, question: str) -> Any:
+        """The answer to a question of the resolver."""
+        if question in ("shape", "contents"):  # with names for sizes
+            return getattr(self._scope.known(self._name), question)
+        return getattr(self._scope, question)(self._name)

@@ -20,8 +20,7 @@ from reducelower.types.witnesses import Witnesses
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
-    from reducelower.scope.ground import Ground
-    from reducelower.scope.values import Stored
+    from reducelower.scope.ground import Ground, Stored
     from reducelower.types import GraphKey
 
 __all__ = ["GraphScope"]

@@ -19,8 +19,8 @@ from reducelower.model.numbers import FIRST_FLOATS, value_key
 from reducelower.model.schemas import element_type_name
 from reducelower.scope.blanks import ALL_OPERANDS, Added, blank
 from reducelower.scope.graph import GraphScope
+from reducelower.scope.ground import Stored
 from reducelower.scope.scope import Asking, Scope
-from reducelower.scope.values import Stored
 from reducelower.types import Atoms, Known
 
 if TYPE_CHECKING:

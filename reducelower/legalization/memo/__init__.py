@@ -25,8 +25,8 @@ from reducelower.legalization.memo.reading import Key, ReadNode, read_node
 from reducelower.legalization.memo.writing import Writing, in_own_names, refusal
 from reducelower.scope.blanks import ALL_OPERANDS
 from reducelower.scope.graph import GraphScope
+from reducelower.scope.ground import Values
 from reducelower.scope.node import NodeScope, Question
-from reducelower.scope.values import Values
 
 __all__ = [
     "Branch", "Memo", "Memory", "Outcome", "ReadNode", "forget", "memory_for", "read_node",
@@ -117,18 +117,14 @@ class Memo:
     """The results of nodes, in one run over one model."""
 
     def __init__(self, memory: Memory, kind: Hashable, *, remembers: bool = True) -> None:
-        """Start with the results in `memory` for models of a kind, which decides results as well.
+        """Start with the results in `memory` for a kind of runs: what decides them for all nodes of a model.
 
         New ones are added only if `remembers`; otherwise every node is worked out by itself.
         """
-        self._kind = kind
+        self._known: dict[Key, _Tree] = memory.places.setdefault(kind, {})
         self._remembers = remembers
         self._memory = memory
         self._writings: dict[tuple[Edit, Outcome], Writing] = {}
-
-    def _known(self, graph: GraphScope) -> dict[Key, _Tree]:
-        """What is known of nodes of graphs of an opset version to which constants are added in one way."""
-        return self._memory.places.setdefault((self._kind, graph.opset, graph.ground.writes_initializers), {})
 
     def repeat(self, edit: Edit, nodes: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, ReadNode]]:
         """Apply known results to nodes of one graph; yield position and names of every other node.
@@ -136,7 +132,7 @@ class Memo:
         The nodes must not have been edited since their bytes were taken. The caller may `learn` a yielded node before
         it asks for the next one.
         """
-        known = self._known(edit.scope)
+        known = self._known
         for index, data in nodes:
             read = read_node(data)
             tree = known.get(read.key)
@@ -146,9 +142,9 @@ class Memo:
             elif outcome is not NOTHING:
                 self.put(outcome, edit, index, read)
 
-    def learn(self, graph: GraphScope, read: ReadNode, scope: NodeScope, outcome: Outcome) -> None:
+    def learn(self, read: ReadNode, scope: NodeScope, outcome: Outcome) -> None:
         """Add the result of a node."""
-        if self._remembers and scope.is_repeatable and _learn(self._known(graph), read.key, scope.trail, outcome):
+        if self._remembers and scope.is_repeatable and _learn(self._known, read.key, scope.trail, outcome):
             self._memory.outcomes += 1
 
     def put(self, outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:

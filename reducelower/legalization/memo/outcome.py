@@ -23,8 +23,8 @@ from reducelower.types import infer
 if TYPE_CHECKING:
     from reducelower.errors import RefusedError
     from reducelower.scope.blanks import Added
+    from reducelower.scope.ground import Stored
     from reducelower.scope.node import NodeScope, Question
-    from reducelower.scope.values import Stored
 
 __all__ = ["CASTS_BY_NUMBER", "IR_VERSION_OF_RULES", "NOTHING", "Described", "Outcome"]
 
@@ -146,8 +146,10 @@ class Outcome:
 
         Such a part does not depend on the first operand of the replaced node, which is the data, or only on its sizes.
         """
+        if self.in_place:
+            return False
         of_data, outputs = {DATA}, {*self.outputs} - {*self.new_values}
-        for node in () if self.in_place else self.nodes or ():
+        for node in self.nodes or ():
             read = set(filter(None, read_by(node)))
             is_of_sizes = node.op_type in ("Shape", "Size")
             if read and outputs.isdisjoint(node.output) and (read.isdisjoint(of_data) or is_of_sizes):
@@ -239,9 +241,11 @@ class Outcome:
                 # A tensor in an attribute may be named after an operand; that name has no meaning.
                 if attribute.t.name and is_in_blanks(attribute.t.name):
                     attribute.t.ClearField("name")
-        added = {name: each for name, each in scope.added.items() if name in read}
-        for each in added.values():
-            scope.check_constant(each.tensor)
+        added: dict[str, Added] = {}
+        for name, each in scope.added.items():
+            if name in read:
+                scope.check_constant(each.tensor)
+                added[name] = each
         return cls(
             op_type,
             label=label,

@@ -43,7 +43,7 @@ class ReadNode(NamedTuple):
         inputs, places, has_name, rest = self.key
         node = NodeProto.FromString(rest)
         operands = (*blanks(len(self.names) - 1), "")
-        names = [operands[place] for place in places]  # the place of an omitted one is -1
+        names = [*map(operands.__getitem__, places)]  # the place of an omitted one is -1
         node.input.extend(names[:inputs])
         node.output.extend(names[inputs:])
         if has_name:

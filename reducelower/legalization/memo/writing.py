@@ -18,7 +18,6 @@ from reducelower.model.graph import rename, subgraphs, walk
 from reducelower.model.value_info import stated_type, tensor_type
 from reducelower.scope.blanks import MARKS, NAME_BLANK, Added, blanks, fill
 from reducelower.scope.graph import GraphScope
-from reducelower.types.known import LONGEST
 
 __all__ = ["Writing", "in_own_names", "refusal"]
 
@@ -59,8 +58,10 @@ class Writing:
         self._names = graph.ground.names
         self._described: dict[str, Described | None] = {}
         # A constant may be named after an operand; the first node that reads it decides.
-        real = read.real_names()
-        self._fixed = {name: _add_constant(each, graph, real) for name, each in outcome.added.items()}
+        real = read.real_names() if outcome.added else {}
+        self._fixed: dict[str, str] = {}
+        for name, each in outcome.added.items():
+            self._fixed[name] = _add_constant(each, graph, real)
         self._constants = tuple(map(str.encode, self._fixed.values()))
         self._template = outcome.template
         self._makes_names = bool(outcome.derived) or not self._template.is_bytes
@@ -128,14 +129,12 @@ def _described(graph: GraphScope, name: str) -> Described | None:
     stated = home.stated_type(name) if tensor is None else stated_type(tensor_type(tensor))
     if not stated.is_known:
         return None
-    sizes = stated.sizes if stated.element_type in (TensorProto.INT32, TensorProto.INT64) else None
-    may_be_shape = sizes is not None and len(sizes) < 2
-    is_small = may_be_shape and all(isinstance(size, int) and size <= LONGEST for size in sizes or ())
-    return Described(stated.plain, graph.readable_constant(name) if is_small else None)
+    is_shape = stated.element_type in (TensorProto.INT32, TensorProto.INT64)
+    return Described(stated.plain, graph.small_constant(name) if is_shape else None)
 
 
 def _of_casts(outcome: Outcome, graph: GraphScope, real: Mapping[str, str]) -> Mapping[str, bytes]:
-    """The types of what Casts yield in place of a node, where the graph does not state them."""
+    """The types that Casts yield in place of a node, if the graph does not state them; inference does not see them."""
     casts = [node for node in outcome.nodes or () if node.op_type == "Cast"]
     types = {real[node.output[0]]: TensorProto.DataType.Value(value_of(node, "to")) for node in casts}
     return {

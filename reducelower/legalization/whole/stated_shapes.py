@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from onnx import ModelProto, TensorShapeProto
 
-from reducelower.legalization.checking import new_objection
 from reducelower.legalization.whole import Attempt, Changed
-from reducelower.model.document import Document
+from reducelower.model.document import Document, new_objection
 from reducelower.model.graph import all_nodes, graphs, subgraphs
 from reducelower.model.protected import objection
 from reducelower.model.skeleton import without_weights
