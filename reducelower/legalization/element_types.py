@@ -1,4 +1,4 @@
-"""Which element types can occur in a model, and which of a node an operator does not take at another opset version.
+"""Which element types can occur in a model, and which ones an operator does not take at another opset version.
 
 Most operator boundaries only change element types that a given model does not use. One look at where types come from
 (inputs, initializers, constants, operators with fixed output types) decides for all nodes, without inferring any type.
@@ -16,9 +16,8 @@ from reducelower.model.constants import HELD_IN
 from reducelower.model.document import Document
 from reducelower.model.graph import HOLDING_GRAPHS, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, schema
-from reducelower.scope.body import AnyScope
 
-__all__ = ["dropped_types", "may_not_be_taken", "occurring"]
+__all__ = ["dropped_types", "occurring"]
 
 
 @cache
@@ -112,15 +111,3 @@ def _chosen(node: NodeProto) -> set[str]:
         elif attribute.type == AttributeProto.STRING and attribute.name == "to":
             types.add(f"tensor({attribute.s.decode().lower()})")
     return types
-
-
-# Of a node
-
-
-_TAKEN_EVERYWHERE = frozenset(f"tensor({name})" for name in ("float", "double", "float16", "int64"))
-"""An operator that takes these types, or similar ones, at one version takes them at every version."""
-
-
-def may_not_be_taken(node: NodeProto, scope: AnyScope) -> bool:
-    """Whether some version of an operator may not take the type of an input of a node."""
-    return any(scope.type_string(name) not in _TAKEN_EVERYWHERE for name in node.input if name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
 from onnx import FunctionProto, ModelProto, NodeProto, helper, inliner
@@ -56,37 +56,27 @@ def functions_refused(model: ModelProto) -> tuple[str, str] | None:
 
 def find_call_defect(model: ModelProto) -> str:
     """Describe functions that lack an output, call themselves or expand to too many nodes; empty if there are none."""
-    functions = functions_of(model)
     # Those of the default domain are reported separately.
-    functions = {key: entry for key, entry in functions.items() if entry.domain not in DEFAULT_DOMAINS}
+    functions = {key: entry for key, entry in functions_of(model).items() if entry.domain not in DEFAULT_DOMAINS}
     for key, entry in functions.items():
         defined = {*entry.input, *(name for node in entry.node for name in node.output)}
         if missing := [name for name in entry.output if name not in defined]:
             return f"nothing gives the output {missing[0]!r} of its function {key[0]}::{key[1]}"
-    sizes: dict[FunctionId, tuple[int, int]] = {}
-    for key in functions:
-        _, depth = _measure(key, functions, sizes)
-        if depth > _DEEPEST_CALL:
-            return f"its function {key[0]}::{key[1]} calls itself, or calls go more than {_DEEPEST_CALL} deep in it"
-    if not functions or sum(sizes[called][0] for called in _called_in(model.graph.node, functions)) <= _MOST_NODES:
+    calls = {key: _called_in(entry.node, functions) for key, entry in functions.items()}
+    sizes: dict[FunctionId, int] = {}
+    depths: dict[FunctionId, int] = {}
+    try:
+        for key in TopologicalSorter(calls).static_order():  # those that are called come first
+            sizes[key] = len(functions[key].node) + sum(map(sizes.__getitem__, calls[key]))
+            depths[key] = 1 + max(map(depths.__getitem__, calls[key]), default=0)
+        deep = next((key for key, depth in depths.items() if depth > _DEEPEST_CALL), None)
+    except CycleError as error:
+        deep = error.args[1][0]
+    if deep is not None:
+        return f"its function {deep[0]}::{deep[1]} calls itself, or calls go more than {_DEEPEST_CALL} deep in it"
+    if sum(sizes[called] for called in _called_in(model.graph.node, functions)) <= _MOST_NODES:
         return ""
     return f"its functions call each other so often that they stand for more than {_MOST_NODES:,} nodes"
-
-
-def _measure(
-    key: FunctionId,
-    functions: Mapping[FunctionId, FunctionProto],
-    sizes: dict[FunctionId, tuple[int, int]],
-    above: int = 0,
-) -> tuple[int, int]:
-    """How many nodes a function expands to, and how deep its calls go: too deep if it calls itself."""
-    if key not in sizes and above <= _DEEPEST_CALL:
-        sizes[key] = 0, _DEEPEST_CALL  # if it is called while it is measured
-        nodes = functions[key].node
-        inner = [_measure(each, functions, sizes, above + 1) for each in _called_in(nodes, functions)]
-        count = len(nodes) + sum(count for count, _ in inner)
-        sizes[key] = count, 1 + max((depth for _, depth in inner), default=0)
-    return sizes.get(key, (0, _DEEPEST_CALL))
 
 
 def drop_unused(model: ModelProto) -> list[str]:

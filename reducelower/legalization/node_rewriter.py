@@ -19,7 +19,6 @@ from reducelower.adapters.casts import lacking, retypings
 from reducelower.adapters.crossings import moved
 from reducelower.adapters.rules import AnyRule, first
 from reducelower.errors import RefusedError, RuleError, UnknownValueError
-from reducelower.legalization.element_types import may_not_be_taken
 from reducelower.legalization.legality import Treatment, Treatments
 from reducelower.legalization.written_for import written_for
 from reducelower.model.document import Document
@@ -222,8 +221,7 @@ class NodeRewriter:
 
             refuse_other_operators(self.target.runtime, node, scope)
         # The replacement is written for an opset version that may lack types that the operator takes at its own.
-        inner = self._within(_mistyped=True) if may_not_be_taken(node, scope) else self
-        nodes, label = inner._replaced(node, opset, scope, expressions(node.op_type, self._own))
+        nodes, label = self._within(_mistyped=True)._replaced(node, opset, scope, expressions(node.op_type, self._own))
         return nodes, label or f"{node.op_type} by other operators"
 
     def _replaced(
