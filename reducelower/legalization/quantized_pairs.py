@@ -18,7 +18,7 @@ QUANTIZED = 3
 """The number of the additional input of DequantizeLinear."""
 
 _BYTES = (TensorProto.INT8, TensorProto.UINT8)
-_PLACE = ("axis", "block_size")
+_PLACE = {"axis", "block_size"}
 
 
 def may_be_expanded(table: Treatments, goal: int) -> bool:
@@ -29,26 +29,16 @@ def may_be_expanded(table: Treatments, goal: int) -> bool:
 
 def with_quantized(data: bytes, graph: GraphScope) -> bytes:
     """The serialized node; the second of a pair with float32 data also reads the value that the first quantized."""
-    if b"DequantizeLinear" not in data:
+    node = NodeProto.FromString(data) if b"DequantizeLinear" in data else NodeProto()
+    is_dequantize = node.op_type == "DequantizeLinear" and node.domain in DEFAULT_DOMAINS
+    made = graph.producer(node.input[0]) if is_dequantize and 2 <= len(node.input) <= QUANTIZED else None
+    if made is None or made.op_type != "QuantizeLinear" or made.domain not in DEFAULT_DOMAINS:
         return data
-    node = NodeProto.FromString(data)
-    if (
-        node.op_type != "DequantizeLinear"
-        or node.domain not in DEFAULT_DOMAINS
-        or not 2 <= len(node.input) <= QUANTIZED
-    ):
+    attributes, others = ({each.name: each for each in one.attribute} for one in (made, node))
+    if made.input[1:] != node.input[1:] or attributes != others or not attributes.keys() <= _PLACE:
         return data
-    quantized = node.input[0]
-    quantize = graph.producer(quantized) if graph.home(quantized) is graph else None
-    if quantize is None or quantize.op_type != "QuantizeLinear" or quantize.domain not in DEFAULT_DOMAINS:
+    element_types = [graph.element_type(name) for name in (node.input[0], made.input[0], node.input[1])]
+    if element_types[0] in (None, *_BYTES) or element_types[1:] != [TensorProto.FLOAT] * 2:
         return data
-    attributes = [{each.name: each for each in one.attribute} for one in (quantize, node)]
-    has_same_inputs = quantize.input[1:] == node.input[1:] and all(
-        attribute.name in _PLACE for one in attributes for attribute in one.values()
-    )
-    if not has_same_inputs or attributes[0] != attributes[1] or graph.element_type(quantized) in (None, *_BYTES):
-        return data
-    if any(graph.element_type(name) != TensorProto.FLOAT for name in (quantize.input[0], node.input[1])):
-        return data
-    node.input.extend([""] * (QUANTIZED - len(node.input)) + [quantize.input[0]])
+    node.input.extend([""] * (QUANTIZED - len(node.input)) + [made.input[0]])
     return node.SerializeToString()
