@@ -27,6 +27,8 @@ __all__ = [
     "release_initializers", "remove_imports", "set_ir_version", "with_opset",
 ]  # fmt: skip
 
+_NAME, _VERSION = attrgetter("name"), attrgetter("version")
+
 ML = "ai.onnx.ml"
 """The domain of classical machine learning, which has versions of its own."""
 
@@ -64,7 +66,7 @@ def default_imports(
             return added, target.opset or latest_opset(), None
         reason = "it imports no opset of the default domain, so nothing says what its operators mean"
         return imports, 0, Refusal("graph", "", "", reason, "set opset_import")
-    opset, *others = sorted({entry.version for entry in imports})
+    opset, *others = sorted(set(map(_VERSION, imports)))
     if others:
         listed = " and ".join(map(str, [opset, *others[:8]]))
         reason = f"it imports the default domain more than once, at opsets {listed}"
@@ -225,6 +227,3 @@ def needed_ir_version(model: ModelProto, source: Document) -> int:
 def _lists_initializers(graph: GraphProto) -> bool:
     """Whether every initializer of a graph is one of its inputs."""
     return {*map(_NAME, graph.initializer)} <= {*map(_NAME, graph.input)}
-
-
-_NAME = attrgetter("name")

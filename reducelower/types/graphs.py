@@ -10,7 +10,7 @@ from math import prod
 from operator import attrgetter
 from typing import Any
 
-from onnx import GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto
 
 from reducelower.errors import RefusedError
 from reducelower.model.constants import tensor_of
@@ -21,6 +21,8 @@ from reducelower.model.value_info import StatedType, stated_type
 from reducelower.types.known import COUNTING, LONGEST, Question
 
 __all__ = ["Constant", "Graph", "GraphKey"]
+
+_NAME = attrgetter("name")
 
 GraphKey = tuple[int, ...]
 """Positions of node and subgraph from the main graph inward."""
@@ -129,11 +131,11 @@ class Graph:
     @cached_property
     def inputs(self) -> Mapping[str, int]:
         """The positions of inputs by name."""
-        return _places(self.holder.input)
+        return dict(zip(map(_NAME, self.holder.input), count()))
 
     @cached_property
     def _initializers(self) -> Mapping[str, int]:
-        return _places(self.holder.initializer)
+        return dict(zip(map(_NAME, self.holder.initializer), count()))
 
     def defines(self, name: str) -> bool:
         """Whether the graph defines a value, which hides an outer value of the same name."""
@@ -232,7 +234,7 @@ class Graph:
     @cached_property
     def _value_info(self) -> Mapping[str, int]:
         """Positions in value_info by name. Holding messages instead takes five times as long."""
-        return _places(self.holder.value_info)
+        return dict(zip(map(_NAME, self.holder.value_info), count()))
 
     @cached_property
     def _outside_nodes(self) -> Mapping[str, TypeProto]:
@@ -254,8 +256,3 @@ class Graph:
         if stated is None and name in self._value_info:
             stated = self.holder.value_info[self._value_info[name]].type
         return stated_type(stated)
-
-
-def _places(values: Sequence[ValueInfoProto] | Sequence[TensorProto]) -> Mapping[str, int]:
-    """Positions by name; the last one counts."""
-    return dict(zip(map(attrgetter("name"), values), count()))
