@@ -16,7 +16,7 @@ __all__ = ["FEW", "constants_of", "held_in", "lists_of", "texts_of"]
 FEW = 8
 """A small constant has at most so many numbers; each is tried."""
 _OF_LIST = 256
-_KEYS = ("cats_", "keys_", "pool_")  # what operators map to labels, categories or n-grams
+_KEYS = ("cats_", "imputed_", "keys_", "pool_", "replaced_")  # what operators map to labels, categories or n-grams
 _LISTS = 4
 
 
@@ -32,8 +32,9 @@ def held_in(pair: Pair) -> Iterator[Array]:
                 yield np.atleast_1d(np.array(helper.get_attribute_value(attribute), np.float64))
             elif attribute.type in (AttributeProto.STRING, AttributeProto.STRINGS):
                 yield np.atleast_1d(np.array(helper.get_attribute_value(attribute), object))
-            elif attribute.type == AttributeProto.INTS and attribute.name.startswith(_KEYS):
-                yield np.array([*attribute.ints, max(attribute.ints) + 1])  # the last one is no key
+            elif attribute.type in (AttributeProto.INT, AttributeProto.INTS) and attribute.name.startswith(_KEYS):
+                keys = [*attribute.ints] or [attribute.i]
+                yield np.array([*keys, max(keys) + 1])  # the last one is no key
             elif attribute.type == AttributeProto.TENSOR and attribute.t.data_location != TensorProto.EXTERNAL:
                 yield numpy_helper.to_array(attribute.t)
 

@@ -92,10 +92,13 @@ def _by_last_places(question: Question) -> Iterator[_Explained]:
     for value in question.sides.moved(question.case.feeds, question.at, of_result=question.is_swapped):
         if np.shape(value) != question.source.shape:
             continue
-        reach = np.maximum(reach, question.off(widened(value)))
-        if question.is_float:
-            reach = np.minimum(reach, _JUMP * question.largest)
+        moved = widened(value)
+        reach = np.maximum(reach, question.off(moved))
         elements = question.distance <= reach * (_MORE_PLACES if question.is_float else 1)
+        if question.is_float:  # where the source jumps, what it gives on the other side is right as well
+            jumps = reach > _JUMP * question.largest
+            elements &= ~jumps | question.is_near(moved, question.relative * np.abs(finite(moved)))
+            reach[jumps] = 0
         left = question.open & ~elements
         if np.count_nonzero(left) <= _FEW * left.size and not (left & question.is_lost).any():
             elements |= question.distance <= reach.max(initial=0)

@@ -17,7 +17,7 @@ from onnx import ModelProto, NodeProto
 from reducelower.files import read_model
 from reducelower.given import AnyModel, take
 from reducelower.model.attributes import attribute_of, set_attribute
-from reducelower.model.graph import all_nodes
+from reducelower.model.graph import all_nodes, rename
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.numerics.tolerance import Tolerance
@@ -138,6 +138,14 @@ def verify(
     if dims:
         source = replace(source, proto=at_sizes(source.proto, dims))
         result = source if is_of_one else replace(result, proto=at_sizes(result.proto, dims))
+    said: list[str] = []
+    if not is_of_one:
+        own = fixed_sizes(result.proto, source.proto)  # free in the second model, and fixed in the first
+        if own:
+            dims |= own
+            result = replace(result, proto=at_sizes(result.proto, own))
+        result = _with_outputs_like(source, result, said)
+    said += [f"run at {listed(dims)} only"] if dims else []
     ordered = _in_order(source, result)
     left, right = ordered.proto, result.proto
     released = _released(left, right)
@@ -176,8 +184,7 @@ def verify(
                         note_first(comparison, folder)
                     comparison.finish()
         found = verdict_on(comparisons, regions, notes)
-        if dims:
-            found = replace(found, absent=(*found.absent, f"run at {listed(dims)} only"))
+        found = replace(found, absent=(*found.absent, *said))
         if folder is not None and not found.kept and found.verdict == "different":
             found = replace(found, kept=keep_region(folder, regions, checker))
     departs = bool(found.departing or found.departs)
@@ -202,6 +209,26 @@ def _interface_mismatch(before: ModelProto, after: ModelProto) -> str:
     extra = {*(spec.name for spec in specs), *skipped} - {value.name for value in before.graph.input}
     extra -= {tensor.name for tensor in before.graph.initializer if extra}
     return f"the converted model needs inputs that the source does not have: {sorted(extra)}" if extra else ""
+
+
+def _with_outputs_like(source: Source, result: Source, said: list[str]) -> Source:
+    """The second model with the outputs that it calls otherwise under the names of the first; exporters number them.
+
+    The same if there are more or fewer of them, or if they stand in another order.
+    """
+    outputs = [[value.name for value in side.proto.graph.output] for side in (source, result)]
+    names = {after: before for before, after in zip(*outputs, strict=False) if before != after}
+    taken = {value.name for value in result.proto.graph.input} | {*outputs[0]}
+    if not names or len(outputs[0]) != len(outputs[1]) or not taken.isdisjoint(names):
+        return result
+    called = {before: f"{before}/of the second" for before in names.values()} | names
+    proto = deepcopy(result.proto)
+    for node in proto.graph.node:
+        rename(node, lambda name: called.get(name, name))
+    for value in (*proto.graph.output, *proto.graph.value_info, *proto.graph.initializer):
+        value.name = called.get(value.name, value.name)
+    said += [f"output {after!r} of the second model was compared with {before!r}" for after, before in names.items()]
+    return replace(result, proto=proto)
 
 
 def _sizes_mismatch(before: ModelProto, after: ModelProto) -> str:
