@@ -26,6 +26,7 @@ _MOST = 4_000_000  # elements, if a size is close to a constant
 _FEW = 8  # with fewer elements, kinds of several values are drawn again
 _SIZES = 6  # free sizes that are replaced by others
 _COUNTS = 16  # numbers beside constants, fed as an index or a count
+_LARGEST_COUNT = 140_000
 _ROWS = 500  # sets at most to reach every row of a table
 _OVERLAPPING = 60  # sets of boxes, since few overlap by as much as a constant says
 _FILLED = 400  # inputs filled in one round of sets that vary one operand each
@@ -127,9 +128,10 @@ class Sets(Bases):
                 yield case
         short = {name: base.feeds[name] for name in self._places if 0 < base.feeds[name].size <= _FEW}
         whole = {name: value for name, value in short.items() if value.dtype.kind in "iu"}
-        numbers = sorted({size + step for size in self.limits.sizes for step in (0, 1)}) if whole else ()
-        for number in numbers[:_COUNTS]:
-            feeds = {**base.feeds, **{name: np.full_like(value, number) for name, value in whole.items()}}
+        sizes = [size for size in self.limits.sizes if size < _LARGEST_COUNT] if whole else ()
+        for number in sorted({size + step for size in sizes for step in (0, 1)})[:_COUNTS]:
+            filled = {name: np.full(value.shape, number).astype(value.dtype) for name, value in whole.items()}
+            feeds = {**base.feeds, **filled}
             if accepts(feeds):
                 yield Case(f"{number} as an index or count", feeds)
 

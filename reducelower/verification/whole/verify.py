@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +225,8 @@ def _with_outputs_like(source: Source, result: Source, said: list[str]) -> Sourc
     proto = deepcopy(result.proto)
     for node in proto.graph.node:
         rename(node, lambda name: called.get(name, name))
-    for value in (*proto.graph.output, *proto.graph.value_info, *proto.graph.initializer):
+    named: Iterable[Any] = chain(proto.graph.output, proto.graph.value_info, proto.graph.initializer)
+    for value in named:
         value.name = called.get(value.name, value.name)
     said += [f"output {after!r} of the second model was compared with {before!r}" for after, before in names.items()]
     return replace(result, proto=proto)
