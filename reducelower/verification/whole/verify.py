@@ -140,10 +140,10 @@ def verify(
         result = source if is_of_one else replace(result, proto=at_sizes(result.proto, dims))
     said: list[str] = []
     if not is_of_one:
-        own = fixed_sizes(result.proto, source.proto)  # free in the second model, and fixed in the first
-        if own:
-            dims |= own
-            result = replace(result, proto=at_sizes(result.proto, own))
+        stated = fixed_sizes(result.proto, source.proto)  # free in the second model, and fixed in the first
+        if stated:
+            dims |= stated
+            result = replace(result, proto=at_sizes(result.proto, stated))
         result = _with_outputs_like(source, result, said)
     said += [f"run at {listed(dims)} only"] if dims else []
     ordered = _in_order(source, result)
