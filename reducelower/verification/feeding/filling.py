@@ -171,10 +171,10 @@ def _floats(dtype: np.dtype[Any], limits: Limits) -> dict[str, _Maker]:
         makers["between constants"] = _any_of(halfway)
     if near:
         makers["around constants"] = _any_of(near)
-    makers |= {f"at {constant:g}": _any_of([constant]) for constant in limits.constants if abs(constant) < largest}
     for constant in limits.constants[:_FIRST]:
         step = abs(constant) / 2 + 1
         if abs(constant) + step < largest:
+            makers[f"at {constant:g}"] = _any_of([constant])
             # Just within an end, so that means lie on that side of the constant, too.
             ends = (("above", constant + step), ("below", constant - step))
             makers |= {f"{name} {constant:g}": _between(0.9 * end, end) for name, end in ends}
@@ -202,7 +202,7 @@ def _floats(dtype: np.dtype[Any], limits: Limits) -> dict[str, _Maker]:
         if not limits.open_to_special:
             makers |= {"infinity": sprinkled([np.inf, -np.inf]), "NaN": sprinkled([np.nan])}
             makers["only NaN"] = _any_of([np.nan])  # a maximum may drop a single NaN
-    return makers
+    return makers | {f"at {each:g}": _any_of([each]) for each in limits.constants[_FIRST:] if abs(each) < largest}
 
 
 def _of_rows(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -89,16 +89,18 @@ def _by_last_places(question: Question) -> Iterator[_Explained]:
         if one is not None and other is not None and (one != other)[question.open].any():
             return
     reach: Array = np.zeros_like(question.distance)
+    jumps = near = np.zeros_like(question.open)
     for value in question.sides.moved(question.case.feeds, question.at, of_result=question.is_swapped):
         if np.shape(value) != question.source.shape:
             continue
         moved = widened(value)
         reach = np.maximum(reach, question.off(moved))
-        elements = question.distance <= reach * (_MORE_PLACES if question.is_float else 1)
-        if question.is_float:  # where the source jumps, what it gives on the other side is right as well
-            jumps = reach > _JUMP * question.largest
-            elements &= ~jumps | question.is_near(moved, question.relative * np.abs(finite(moved)))
-            reach[jumps] = 0
+        if question.is_float:
+            most = _JUMP * question.largest
+            jumps, reach = jumps | (reach > most), np.minimum(reach, most)
+            near = near | question.is_near(moved, question.relative * np.abs(finite(moved)))
+        # Where the source jumps, only what it gives on the other side is right as well.
+        elements = (question.distance <= reach * (_MORE_PLACES if question.is_float else 1)) & (~jumps | near)
         left = question.open & ~elements
         if np.count_nonzero(left) <= _FEW * left.size and not (left & question.is_lost).any():
             elements |= question.distance <= reach.max(initial=0)
