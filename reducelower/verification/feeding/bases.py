@@ -6,6 +6,7 @@ tried until the source accepts some. Indices, shapes and counts are adapted to t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -65,10 +66,12 @@ class Bases:
         """A sample whose sizes are symbols where nothing depends on them; what was not declared equal may be so."""
         dims: dict[str, tuple[int | str, ...]] = {}
         sizes: dict[str, int] = {}
+        # Of pictures of stated sizes, smaller ones are tried too.
+        least_free = _SMALL if max(value.size for value in sample.values()) > LARGE else math.inf
         for spec in self.specs:
             shape = sample[spec.name].shape
             dims[spec.name] = tuple(
-                size if isinstance(dim, int) or size in self.fixed else f"{dim} {size}"
+                size if (isinstance(dim, int) and dim <= least_free) or size in self.fixed else f"{dim} {size}"
                 for dim, size in zip(spec.dims or (None,) * len(shape), shape, strict=True)
             )
             sizes |= {dim: size for dim, size in zip(dims[spec.name], shape, strict=True) if isinstance(dim, str)}
