@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 from onnx import ModelProto
 
@@ -179,9 +180,11 @@ def of_rewrites(claims: Sequence[Claim], checker: Checker) -> Iterator[Judged]:
         group[0].extend(pairs)
         group[1].extend(alike)
     for pairs, alike in groups.values():
-        of_types: dict[object, list[Pair]] = {}
-        for pair in pairs:
-            of_types.setdefault(pair.key, []).append(pair)
+        of_types: dict[tuple[Any, ...], list[Pair]] = {}
+        for pair in sorted(pairs, key=lambda pair: len(pair.ones)):
+            # Where sizes are free, 1 is tried, too.
+            general = (key for key in of_types if key[0] == pair.kind and set(key[1]) <= set(pair.ones))
+            of_types.setdefault(next(general, pair.key), []).append(pair)
         found = [(checker.check(each), each[0]) for each in of_types.values()]
         if all(_holds(finding, pair) for finding, pair in found):
             yield next((finding for finding, _ in found if finding.status != "equal"), found[0][0]), alike

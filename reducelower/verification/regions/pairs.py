@@ -69,20 +69,26 @@ class Pair:
         """The original node, the last one where there are several."""
         return self.nodes[-1]
 
-    @cached_property
+    @property
     def key(self) -> tuple[Any, ...]:
-        """Equal for regions that are the same up to names and sizes."""
+        """Equal for regions that are the same up to names and sizes, except sizes of 1, which broadcast."""
+        return self.kind, self.ones
+
+    @cached_property
+    def ones(self) -> tuple[tuple[int, int], ...]:
+        """Where sizes are 1, as numbers of inputs and axes; what a Reduce operator reduces may have any size."""
+        data = self.node.input[0] if self.is_reduction else ""
+        sized = [(at, item.dims or ()) for at, item in enumerate(self.inputs) if item.name != data]
+        return tuple((at, axis) for at, dims in sized for axis, dim in enumerate(dims) if dim == 1)
+
+    @cached_property
+    def kind(self) -> tuple[Any, ...]:
+        """Equal for regions that are the same up to names and all sizes."""
         read = (name for node in (*self.nodes, *self.replacement) for name in (*read_by(node), *node.output))
         used = dict.fromkeys(chain(self.input_names, *self.constants, read))
         blanks = {name: blank(number) for number, name in enumerate(used) if name}
-        data = self.node.input[0] if self.is_reduction else ""
         inputs = [
-            (
-                blanks[item.name],
-                item.element_type,
-                None if item.dims is None else len(item.dims),
-                None if item.name == data or item.dims is None else tuple(dim == 1 for dim in item.dims),
-            )
+            (blanks[item.name], item.element_type, None if item.dims is None else len(item.dims))
             for item in self.inputs
         ]
         constants = [(blanks[name], *_digest(value)) for held in self.constants for name, value in held.items()]
