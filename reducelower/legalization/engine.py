@@ -22,12 +22,11 @@ from reducelower.legalization.defects import find_defect
 from reducelower.legalization.functions import functions_refused
 from reducelower.legalization.run import run, told
 from reducelower.legalization.whole import Attempt, Changed
-from reducelower.legalization.whole.constants import without_constants
 from reducelower.legalization.whole.dead_branches import without_dead_branches
 from reducelower.legalization.whole.features import inlined
-from reducelower.legalization.whole.narrow_integers import without_narrow_integers
 from reducelower.legalization.whole.sequences import MAKERS, without_sequences
 from reducelower.legalization.whole.stated_shapes import LOOPS, without_shapes_in_loops, without_sizes_below_zero
+from reducelower.legalization.whole.stored_values import without_constants, without_narrow_integers
 from reducelower.model.document import Document
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan

@@ -45,7 +45,7 @@ class Template:
     """What is the same for all nodes with an outcome, in any graph of any model: the reverse of `read_node`.
 
     Attributes:
-        is_bytes: whether the nodes can be written as bytes: none has subgraphs or a name that contains a blank.
+        is_bytes: whether the nodes can be written as bytes: none has subgraphs.
     """
 
     def __init__(self, nodes: Sequence[NodeProto], texts: Sequence[str]) -> None:
@@ -53,7 +53,7 @@ class Template:
         named = {name for node in nodes for name in (*node.input, *node.output, node.name)}
         self._fixed = sorted(named.difference(texts))
         numbers = dict(zip((*texts, *self._fixed), count()))
-        self.is_bytes = not any(map(is_in_blanks, self._fixed)) and not any(map(may_hold_graphs, nodes))
+        self.is_bytes = not any(map(may_hold_graphs, nodes))
         self._nodes = [_taken_apart(node, numbers) for node in nodes] if self.is_bytes else []
 
     def fill(self, texts: Sequence[bytes]) -> list[bytes]:

@@ -1,9 +1,11 @@
-"""Widen 2-bit and 4-bit integers to 8 bits, for opset versions without such element types.
+"""Store values otherwise whose element types an opset version lacks.
 
-No operator computes with them: they are only moved and dequantized, which works the same in 8 bits. So stored weights
-are widened, and the values that are moved. A model is not changed if narrow integers are its inputs or outputs, which
-keep their types, if operators of other domains may look at the bits, or if a node converts other values to narrow
-integers, which have to stay in range.
+Below opset 9, Constant takes floats only; an initializer takes every type.
+
+Below opset 21 there are no integers of 4 bits, below 25 none of 2. No operator computes with them: they are only moved
+and dequantized, which works the same in 8 bits. So stored weights are widened, and the values that are moved. A model
+is not changed if narrow integers are its inputs or outputs, which keep their types, if operators of other domains may
+look at the bits, or if a node converts other values to narrow integers, which have to stay in range.
 
 Source: the page of DequantizeLinear (21, 25).
 """
@@ -18,14 +20,36 @@ from onnx.numpy_helper import from_array, to_array
 from reducelower.files import DataFolder
 from reducelower.files.external import all_tensors, loaded
 from reducelower.legalization.whole import Attempt, Changed
+from reducelower.model.constants import tensor_of
 from reducelower.model.document import Document
 from reducelower.model.graph import graphs, walk
+from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.model.skeleton import skeleton
 from reducelower.options import Settings
-from reducelower.types import infer
+from reducelower.scope.ground import writes_initializers
+from reducelower.types import Inference
 
-__all__ = ["without_narrow_integers"]
+__all__ = ["without_constants", "without_narrow_integers"]
+
+_CONSTANT_TAKES_ALL = 9
+
+
+def without_constants(tried: Attempt, settings: Settings) -> Changed | None:
+    """The model with initializers in place of its Constant nodes of other types than floats, below opset 9."""
+    opset, source = tried.plan.target.opset or 0, tried.source
+    if opset >= _CONSTANT_TAKES_ALL or not writes_initializers(source.message, settings.ir_version):
+        return None
+    made = source.copy()
+    for _, graph in graphs(made):
+        for at in reversed(range(len(graph.node))):
+            node = graph.node[at]
+            tensor = tensor_of(node) if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS else None
+            if tensor is not None and tensor.data_type not in FIRST_FLOATS:
+                graph.initializer.add().CopyFrom(tensor)
+                graph.initializer[-1].name = node.output[0]
+                del graph.node[at]
+    return Changed(Document(made))
+
 
 _T = TensorProto
 _NARROW: Mapping[int, tuple[int, int]] = {
@@ -68,12 +92,12 @@ def without_narrow_integers(tried: Attempt, settings: Settings) -> Changed | Non
 
 
 def _types(model: ModelProto) -> dict[str, int]:
-    """Element types by name, as far as inference finds them."""
-    types: dict[str, int] = {}
-    for _, graph in graphs(infer(skeleton(model))):
-        stated = (*graph.input, *graph.output, *graph.value_info)
-        types |= {value.name: value.type.tensor_type.elem_type for value in stated}
-        types |= {tensor.name: tensor.data_type for tensor in graph.initializer}
+    """Element types by name, as far as they are known."""
+    inference = Inference(model)
+    types = {tensor.name: tensor.data_type for _, graph in graphs(model) for tensor in graph.initializer}
+    for key in inference.keys:
+        types |= {name: each.tensor_type.elem_type for name, each in inference.types(key).items()}
+    inference.clear()
     return types
 
 
