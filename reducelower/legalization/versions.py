@@ -159,18 +159,18 @@ def set_ir_version(
     `source` is the model before any edit, of opset version `own_opset`. If that does not change, nothing says that the
     result is for older or newer readers.
     """
-    old, goal, needed = model.ir_version, target.opset or own_opset, needed_ir_version(model, source)
+    old, goal, runtime = model.ir_version, target.opset or own_opset, target.runtime
     version = usual = old if goal == own_opset else ir_version_of_opset(goal)
     if asked != "auto":
         version = old if asked == "keep" else int(asked)
     elif usual < old or usual == old < DEFAULTS_SINCE:
-        version = max(usual, min(needed, max(old, DEFAULTS_SINCE)))
-    newest = version if target.runtime is None or target.runtime.ir_version is None else target.runtime.ir_version
-    model.ir_version = min(version, newest)
+        version = max(usual, min(needed_ir_version(model, source), max(old, DEFAULTS_SINCE)))
+    newest = version if runtime is None or runtime.ir_version is None else min(version, runtime.ir_version)
+    model.ir_version = version
+    needed = needed_ir_version(model, source) if newest < version or isinstance(asked, int) else 0
+    model.ir_version = newest
     if newest < min(version, needed):
-        reason = (
-            f"{target.runtime} reads IR versions up to {newest}, and the model uses what came with IR version {needed}"
-        )
+        reason = f"{runtime} reads IR versions up to {newest}, and the model uses what came with IR version {needed}"
         return Refusal("graph", "", "", reason, "choose a newer version of the runtime")
     if isinstance(asked, int) and asked < needed:
         reason = f"it cannot have IR version {asked}, since it uses what came with IR version {needed}"
