@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import count
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from onnx import GraphProto, ModelProto, NodeProto, numpy_helper
 
-from reducelower.legalization.memo.reading import Parts
+from reducelower.legalization.memo.reading import Template
 from reducelower.model import protected
 from reducelower.model.attributes import make_node
 from reducelower.model.graph import may_hold_graphs, read_by, read_from_outside
@@ -39,47 +38,6 @@ CASTS_BY_NUMBER = 6
 
 IR_VERSION_OF_RULES = 10
 """An IR version that allows everything a rule may write."""
-
-
-class Template:
-    """What is the same for all nodes with an outcome, in any graph of any model: the reverse of `read_node`.
-
-    Attributes:
-        is_bytes: whether the nodes can be written as bytes: none has subgraphs.
-    """
-
-    def __init__(self, nodes: Sequence[NodeProto], texts: Sequence[str]) -> None:
-        """Take apart the nodes of an outcome; `texts` are the blanks, in the order of the texts that fill them."""
-        named = {name for node in nodes for name in (*node.input, *node.output, node.name)}
-        self._fixed = sorted(named.difference(texts))
-        numbers = dict(zip((*texts, *self._fixed), count()))
-        self.is_bytes = not any(map(may_hold_graphs, nodes))
-        self._nodes = [_taken_apart(node, numbers) for node in nodes] if self.is_bytes else []
-
-    def fill(self, texts: Sequence[bytes]) -> list[bytes]:
-        """The nodes with these texts in their blanks."""
-        texts = (*texts, *map(str.encode, self._fixed)) if self._fixed else texts
-        written = []
-        for node, inputs, outputs, name, marks in self._nodes:
-            node.field_1[:] = map(texts.__getitem__, inputs)
-            node.field_2[:] = map(texts.__getitem__, outputs)
-            if name is not None:
-                node.field_3 = texts[name]
-            data = node.SerializeToString()
-            written.append(data if marks is None else data + texts[marks])
-        return written
-
-
-def _taken_apart(
-    node: NodeProto, numbers: Mapping[str, int]
-) -> tuple[Any, list[int], list[int], int | None, int | None]:
-    """A node as `Parts`, the numbers of its names, and that of its marks if it has them."""
-    inputs, outputs = list(map(numbers.__getitem__, node.input)), list(map(numbers.__getitem__, node.output))
-    parts = Parts.FromString(node.SerializeToString())
-    for apart in ("field_3", "field_6"):  # an empty text is not no text
-        parts.ClearField(apart)
-    marks = numbers[MARKS] if node.doc_string == MARKS else None
-    return parts, inputs, outputs, numbers[node.name] if node.name else None, marks
 
 
 class Described(NamedTuple):

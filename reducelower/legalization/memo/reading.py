@@ -1,15 +1,18 @@
-"""Split a node into its names and everything else."""
+"""Split a node into its names and everything else, and the reverse: write nodes with other names."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import Any, NamedTuple, TypeAlias
 
 from onnx import NodeProto
 
 from reducelower.model.columns import message_class
+from reducelower.model.graph import may_hold_graphs
 from reducelower.scope.blanks import MARKS, NAME_BLANK, blanks
 
-__all__ = ["Key", "Parts", "ReadNode", "read_node"]
+__all__ = ["Key", "ReadNode", "Template", "read_node"]
 
 Key: TypeAlias = "tuple[int, tuple[int, ...], bool, bytes]"
 """What decides how a node is treated, beside the surroundings: the number of inputs, the operand number of each input
@@ -55,7 +58,7 @@ class ReadNode(NamedTuple):
         return node
 
 
-Parts = message_class("NodeInParts")
+_Parts = message_class("NodeInParts")
 """A node whose names are fields, and all that decides how it is treated is not."""
 
 _ALL_DIFFERENT = [tuple(range(count)) for count in range(16)]
@@ -64,7 +67,7 @@ _ALL_DIFFERENT = [tuple(range(count)) for count in range(16)]
 
 def read_node(data: bytes) -> ReadNode:
     """Split a serialized node."""
-    node = Parts.FromString(data)
+    node = _Parts.FromString(data)
     names, name = node.field_1[:], node.field_3
     inputs = len(names)
     names += node.field_2[:]
@@ -84,3 +87,44 @@ def read_node(data: bytes) -> ReadNode:
         names = list(numbers)
     names.append(name)
     return ReadNode(names, (inputs, places, bool(name), rest), marks)
+
+
+class Template:
+    """What is the same for all nodes with an outcome, in any graph of any model: the reverse of `read_node`.
+
+    Attributes:
+        is_bytes: whether the nodes can be written as bytes: none has subgraphs.
+    """
+
+    def __init__(self, nodes: Sequence[NodeProto], texts: Sequence[str]) -> None:
+        """Take apart the nodes of an outcome; `texts` are the blanks, in the order of the texts that fill them."""
+        named = {name for node in nodes for name in (*node.input, *node.output, node.name)}
+        self._fixed = sorted(named.difference(texts))
+        numbers = dict(zip((*texts, *self._fixed), count()))
+        self.is_bytes = not any(map(may_hold_graphs, nodes))
+        self._nodes = [_taken_apart(node, numbers) for node in nodes] if self.is_bytes else []
+
+    def fill(self, texts: Sequence[bytes]) -> list[bytes]:
+        """The nodes with these texts in their blanks."""
+        texts = (*texts, *map(str.encode, self._fixed)) if self._fixed else texts
+        written = []
+        for node, inputs, outputs, name, marks in self._nodes:
+            node.field_1[:] = map(texts.__getitem__, inputs)
+            node.field_2[:] = map(texts.__getitem__, outputs)
+            if name is not None:
+                node.field_3 = texts[name]
+            data = node.SerializeToString()
+            written.append(data if marks is None else data + texts[marks])
+        return written
+
+
+def _taken_apart(
+    node: NodeProto, numbers: Mapping[str, int]
+) -> tuple[Any, list[int], list[int], int | None, int | None]:
+    """A node without its names, the numbers of its names, and that of its marks if it has them."""
+    inputs, outputs = list(map(numbers.__getitem__, node.input)), list(map(numbers.__getitem__, node.output))
+    parts = _Parts.FromString(node.SerializeToString())
+    for apart in ("field_3", "field_6"):  # an empty text is not no text
+        parts.ClearField(apart)
+    marks = numbers[MARKS] if node.doc_string == MARKS else None
+    return parts, inputs, outputs, numbers[node.name] if node.name else None, marks
