@@ -90,6 +90,7 @@ class Plan:
         unmended: sentences about unavoidable problems on the runtime: wrong results for some values, such as very large
             ones, or other shapes.
         caveats: those of them that are about forms that were written in place of nodes.
+        unmeasured: operators of other domains, of which nothing is known on the runtime.
         as_it_is: if another opset version was chosen for a runtime, the plan for the model's own opset version. Its
             sites and refusals are the nodes that the runtime computes wrongly in the unchanged model.
         assumes_nonempty: whether the result is right only if no dimension is zero when the model runs.
@@ -106,6 +107,7 @@ class Plan:
     fitted: tuple[str, ...] = ()
     unmended: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
+    unmeasured: tuple[str, ...] = ()
     as_it_is: Plan | None = None
     assumes_nonempty: bool = False
     steps: tuple[Step, ...] = field(default=(), repr=False, compare=False)
@@ -165,7 +167,7 @@ class Plan:
     @property
     def _is_measured(self) -> bool:
         runtime = self.target.runtime
-        return runtime is None or runtime.measures_operators
+        return runtime is None or (runtime.measures_operators and not self.unmeasured)
 
     @property
     def to_do(self) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
 from reducelower.errors import Refusal, RuleError
 from reducelower.legalization.edits import applied, notes_on_zeros, sites_of, splice
-from reducelower.legalization.functions import functions_refused
+from reducelower.legalization.functions import called_function, functions_of, functions_refused
 from reducelower.legalization.graph_pass import GraphPass
 from reducelower.legalization.memo import memory_for
 from reducelower.legalization.node_rewriter import NodeRewriter
@@ -21,8 +22,10 @@ from reducelower.legalization.versions import (
     set_ir_version,
     with_opset,
 )
+from reducelower.lines import enumerated
 from reducelower.model.document import Document, new_objection
-from reducelower.model.schemas import element_type_name, parse_element_type
+from reducelower.model.graph import all_nodes
+from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, parse_element_type
 from reducelower.model.skeleton import names_in
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
@@ -32,6 +35,9 @@ from reducelower.scope.ground import Ground, Values
 from reducelower.text import did_you_mean
 from reducelower.types import Inference
 from reducelower.types.known import Question
+
+if TYPE_CHECKING:
+    from reducelower.runtimes import Runtime
 
 __all__ = ["ground_of", "refuse_declarations", "run", "told"]
 
@@ -68,8 +74,11 @@ def run(
             ground.clear_caches()
     edits = graph_pass.edits
     is_conditional, about_zeros = notes_on_zeros(edits, goal, is_asked=target.assume_nonempty)
-    plan = replace(plan, assumes_nonempty=is_conditional)
+    unmeasured = () if goal.runtime is None else _unmeasured(source, goal.runtime)
+    plan = replace(plan, assumes_nonempty=is_conditional, unmeasured=unmeasured)
     notes = (*_notes(goal, sorted(ground.frozen), unmended), *about_zeros)
+    if unmeasured:
+        notes = (*notes, f"{enumerated(unmeasured, 3)}: nothing is known of it on {goal.runtime}")
     if refusals:
         return replace(plan, refusals=tuple(refusals), notes=notes)
     steps = (Step(source, applied(edits)),) if report else ()
@@ -105,6 +114,16 @@ def _notes(goal: Target, frozen: Iterable[str], unmended: Iterable[str]) -> Sequ
     for name in frozen:
         notes.append(f"{name!r} is a default that callers may override; it was taken for constant")
     return [*notes, *told(unmended)] if unmended else notes
+
+
+def _unmeasured(source: Document, runtime: Runtime) -> tuple[str, ...]:
+    """The operators of other domains that are no local functions; onnxruntime has those that it is known for."""
+    if source.columns.domains <= DEFAULT_DOMAINS or runtime.name.startswith("onnxruntime"):
+        return ()
+    model = source.message
+    functions = functions_of(model)
+    nodes = (node for node in all_nodes(model) if node.domain not in DEFAULT_DOMAINS)
+    return tuple(sorted({f"{node.domain}.{node.op_type}" for node in nodes if called_function(node) not in functions}))
 
 
 def told(unmended: Iterable[str]) -> Iterable[str]:
