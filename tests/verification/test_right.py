@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from onnx import parser
+from onnx import numpy_helper, parser
 
 from reducelower import Target, legalize
 from reducelower.verification import verify
@@ -68,6 +69,28 @@ def test_a_norm_that_underflows_in_the_kernel_is_none_of_the_form() -> None:
     )
     made = legalize(source, Target(without={"LpNormalization"}), rules="stable")
     assert is_verdict(verify(source, made.model, plan=made.plan), "equivalent")
+
+
+@pytest.mark.parametrize(("scale", "verdict"), [(6.3, "equivalent"), (6.4, "different")])
+def test_a_tie_of_a_quantizer_that_is_given_integers(scale: float, verdict: str) -> None:
+    """No input can move by its last place; the scales can, which decides ties as well."""
+    weights = np.random.default_rng(0).integers(-9, 9, (64, 64)).astype(np.int8)
+    floats = "d = DequantizeLinear (x, a, z)  e = DequantizeLinear (w, b, z)"
+    sides = []
+    for last, body in (
+        (
+            6.3,
+            "d = DequantizeLinear (x, a, z) e = DequantizeLinear (w, b, z) p = MatMul (d, e) y = QuantizeLinear (p, c, z)",
+        ),
+        (scale, "y = QLinearMatMul (x, a, z, w, b, z, c, z)"),
+    ):
+        side = parser.parse_model(
+            f"""<ir_version: 8, opset_import: ["": 13]> g (int8[N, 64] x) => (int8[N, 64] y)
+            <float a = {{0.5}}, float b = {{0.25}}, float c = {{{last}}}, int8 z = {{0}}> {{ {body} }}"""
+        )
+        side.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+        sides.append(side)
+    assert is_verdict(verify(*sides), verdict)
 
 
 def test_halves_without_elements_end_no_process() -> None:

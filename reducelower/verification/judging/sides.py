@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto
+from onnx import ModelProto, numpy_helper
 
 from reducelower.model.graph import walk
 from reducelower.numerics.measure import Array, identical, is_float, smallest_and_eps
@@ -15,7 +16,14 @@ from reducelower.verification.operators import BY_PROBABILITY, RANDOM
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.conditions import CPU, conditions
 from reducelower.verification.running.reference import wrong_in_reference
-from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime, Session, try_load, try_run
+from reducelower.verification.running.runtimes import (
+    OnnxRuntime,
+    ReferenceRuntime,
+    Session,
+    runtime_named,
+    try_load,
+    try_run,
+)
 from reducelower.verification.running.source import Source
 from reducelower.verification.running.wider import in_double, modern, with_bodies
 
@@ -52,12 +60,19 @@ class Sides:
         return results[at] if results and isinstance(results[at], np.ndarray) else None
 
     def moved(self, feeds: Mapping[str, Any], at: int, *, of_result: bool = False) -> Iterator[Any]:
-        """What a side gives when every float in its inputs moves by one or two last places."""
-        if any(isinstance(value, np.ndarray) and is_float(value) and value.size for value in feeds.values()):
-            for draw in range(_DRAWS):
-                rng = np.random.default_rng([conditions().seed, draw, 1])
-                results = try_run(self.sessions[of_result], {name: _moved(value, rng) for name, value in feeds.items()})
-                yield from (results or ())[at : at + 1]
+        """What a side gives when every float in its inputs moves by one or two last places.
+
+        If no input has floats, those that the side holds move, such as the scales of quantizers.
+        """
+        has_floats = any(isinstance(value, np.ndarray) and is_float(value) and value.size for value in feeds.values())
+        for draw in range(_DRAWS):
+            rng = np.random.default_rng([conditions().seed, draw, 1])
+            session: Session | None = self.sessions[of_result]
+            if not has_floats:
+                model = _with_moved_floats(self.models[of_result], rng)
+                session = None if model is None else try_load(runtime_named(self.runtimes[of_result]), Source(model))
+            results = try_run(session, {name: _moved(value, rng) for name, value in feeds.items()})
+            yield from (results or ())[at : at + 1]
 
     def are_random(self, feeds: Mapping[str, Any], at: int, result: Array) -> bool:
         """Whether the source draws random numbers, so that it gives different results for the same inputs.
@@ -70,6 +85,17 @@ class Sides:
             return False
         again = (self.sessions[0].run(feeds)[at] for _ in range(REDRAWN))
         return not kinds.isdisjoint(BY_PROBABILITY) or not all(identical(value, result) for value in again)
+
+
+def _with_moved_floats(model: ModelProto, rng: np.random.Generator) -> ModelProto | None:
+    """A copy in which the floats that it holds move by one or two last places; None if it holds none."""
+    copy, has_floats = deepcopy(model), False
+    for tensor in copy.graph.initializer:
+        value = numpy_helper.to_array(tensor)
+        if is_float(value):
+            tensor.CopyFrom(numpy_helper.from_array(_moved(value, rng), tensor.name))
+            has_floats = True
+    return copy if has_floats else None
 
 
 def _moved(value: Any, rng: np.random.Generator) -> Any:
