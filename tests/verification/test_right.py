@@ -78,10 +78,7 @@ def test_a_tie_of_a_quantizer_that_is_given_integers(scale: float, verdict: str)
     floats = "d = DequantizeLinear (x, a, z)  e = DequantizeLinear (w, b, z)"
     sides = []
     for last, body in (
-        (
-            6.3,
-            "d = DequantizeLinear (x, a, z) e = DequantizeLinear (w, b, z) p = MatMul (d, e) y = QuantizeLinear (p, c, z)",
-        ),
+        (6.3, f"{floats}  p = MatMul (d, e)  y = QuantizeLinear (p, c, z)"),
         (scale, "y = QLinearMatMul (x, a, z, w, b, z, c, z)"),
     ):
         side = parser.parse_model(
