@@ -22,7 +22,7 @@ def content(root: Path) -> dict[str, bytes]:
 def test_a_library_call_resumes_too(two_models: Path, tmp_path: Path) -> None:
     for expected in (False, True):
         outcomes = list(convert_files([two_models], 13, output_dir=tmp_path / "out", resume=True, verify=False))
-        assert [outcome.kept for outcome in outcomes] == [expected, expected]
+        assert [outcome.verdict == "kept" for outcome in outcomes] == [expected, expected]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the processes are forks")
