@@ -29,6 +29,7 @@ __all__ = [
     "PASSING_ON",
     "AnyOf",
     "Application",
+    "Exact",
     "Expression",
     "Form",
     "Literal",
@@ -74,6 +75,20 @@ class Literal:
 
 
 @dataclass(frozen=True, eq=False)
+class Exact:
+    """A constant with exactly this value and type; one of a single element may have dimensions."""
+
+    value: Array
+
+    def dimensions(self, constant: Array) -> int:
+        """By how much the rank of a constant of this value exceeds the expected one; -1 if it is of another."""
+        goal = self.value
+        if constant.dtype != goal.dtype or constant.tobytes() != goal.tobytes():
+            return -1
+        return 0 if constant.shape == goal.shape else constant.ndim if constant.size == 1 and not goal.ndim else -1
+
+
+@dataclass(frozen=True, eq=False)
 class Application:
     """The output of an operator.
 
@@ -99,7 +114,7 @@ class AnyOf:
     alternatives: tuple[Expression, ...]
 
 
-Expression: TypeAlias = Variable | Literal | Application | AnyOf
+Expression: TypeAlias = Variable | Literal | Exact | Application | AnyOf
 
 
 @dataclass(frozen=True, eq=False)

@@ -105,8 +105,7 @@ def reduction(place: Place) -> list[NodeProto]:
     """The node that replaces a form of a Reduce operator."""
     form, axes, graph = place.form, place.match.axes, place.graph
     element_type = graph.element_type(place.data)
-    is_meant = form.element_types is None or element_type in form.element_types
-    has_types = element_type is not None and is_meant and element_type == graph.element_type(place.output)
+    has_types = element_type in (form.element_types or ()) and element_type == graph.element_type(place.output)
     has_axes = axes is None or axes.stated is not None or place.opset >= AXES_ARE_INPUT
     count = graph.constant(place.values.get("count"))
     dimensions = max(place.match.most_dimensions, 0 if count is None else count.ndim)

@@ -13,6 +13,7 @@ from reducelower.model.attributes import copy_marks
 from reducelower.model.graph import node_label
 from reducelower.plan import Site
 from reducelower.recompose.composites import TooOldError, replacement
+from reducelower.recompose.expansions import Manner, expanded_forms
 from reducelower.recompose.expressions import PASSING_ON, Form, forms_of, written_operators
 from reducelower.recompose.operands import NotItError
 from reducelower.recompose.place import Place
@@ -142,11 +143,14 @@ class Raiser:
         nodes = surroundings.nodes
         self.nodes += len(nodes)
         removed: set[int] = set()
-        may_hold = any(op_type in _SIGNS or op_type.startswith("Reduce") for op_type in surroundings.op_types)
-        all_forms = [form for name in written_operators() if name in self._ops for form in forms_of(name)]
+        manners, present = _manners(surroundings, scope), frozenset(surroundings.op_types)
+        names = self._ops if manners or not _SIGNS.isdisjoint(present) else ()
+        by_hand = [form for name in written_operators() if name in names for form in forms_of(name)]
+        composites = [form for form in by_hand if not form.is_reduction]
+        reductions = [*expanded_forms(self._ops, scope.opset, manners, present)]
+        reductions += [form for form in by_hand if form.is_reduction]
         search = Search(surroundings)
-        for is_reduction in (False, True) if may_hold else ():
-            forms = [form for form in all_forms if form.is_reduction == is_reduction]
+        for forms in (composites, reductions):
             operators, left = compose(scope, surroundings, forms, search, removed)
             self.left += left
             for place in operators:
@@ -170,3 +174,17 @@ class Raiser:
 
 _SIGNS = frozenset({"Erf", "GlobalAveragePool", "InstanceNormalization", "Tanh"})
 """Without one of these or a Reduce operator, a graph spells out no normalization and no activation."""
+
+
+def _manners(surroundings: Surroundings, scope: GraphScope) -> set[Manner]:
+    """The manners of the Reduce operators that the graph may spell out: those of its Reduce nodes, with the element
+    types of these and of its casts."""
+    element_types: set[int | None] = set()
+    keepdims: set[int] = set()
+    for index, op_type in enumerate(surroundings.op_types):
+        for name in surroundings.outputs[index] if op_type.startswith(("Reduce", "Cast")) else ():
+            element_types.add(scope.element_type(name))
+            made = surroundings.made(name)
+            if made is not None and made.op_type.startswith("Reduce"):
+                keepdims.add(made.attributes.get("keepdims", 1))
+    return {Manner(element_type, keeps) for element_type in element_types if element_type for keeps in keepdims}

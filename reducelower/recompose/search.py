@@ -15,6 +15,7 @@ from reducelower.recompose.expressions import (
     PASSING_ON,
     AnyOf,
     Application,
+    Exact,
     Expression,
     Form,
     Literal,
@@ -88,7 +89,7 @@ class Search:
         """Whether a value is computed by the operator of a pattern, or is a constant as the pattern is."""
         if isinstance(pattern, Variable):
             return True
-        if isinstance(pattern, Literal):
+        if isinstance(pattern, Literal | Exact):
             return self._graph.stored(value) is not None
         if isinstance(pattern, AnyOf):
             return any(self.may_match(way, value) for way in pattern.alternatives)
@@ -98,7 +99,7 @@ class Search:
     def _value(self, pattern: Expression, value: str, state: Match) -> Iterator[Match]:
         if isinstance(pattern, Variable):
             yield from self._bound(pattern.name, value, state)
-        elif isinstance(pattern, Literal):
+        elif isinstance(pattern, Literal | Exact):
             yield from self._constant(pattern, value, state)
         elif isinstance(pattern, AnyOf):
             for way in pattern.alternatives:
@@ -120,7 +121,7 @@ class Search:
         constant = self._graph.stored(value)
         return constant is not None and constant is self._graph.stored(other)
 
-    def _constant(self, pattern: Literal, value: str, state: Match) -> Iterator[Match]:
+    def _constant(self, pattern: Literal | Exact, value: str, state: Match) -> Iterator[Match]:
         constant = self._graph.constant(value)
         dimensions = -1 if constant is None else pattern.dimensions(constant)
         if dimensions > state.most_dimensions:

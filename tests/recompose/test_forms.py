@@ -180,15 +180,13 @@ def test_an_element_type_that_the_operator_does_not_take_is_left() -> None:
     assert [node.op_type for node in wrong.graph.node] == ["Not", "ReduceMax", "Not"]
 
 
-# Of opset 18, and without Pow, whose other operators take no exponents of another type.
-CHANGEABLE = [name for name in sorted(FORMS) if "opset" not in FORMS[name] and "Pow" not in FORMS[name]["nodes"]]
-
-
-@pytest.mark.parametrize("name", CHANGEABLE)
-def test_a_form_with_any_node_changed_is_no_form(name: str) -> None:
-    for other in changed(form(name)):
+@pytest.mark.parametrize("op_type", ["ReduceL2", "ReduceLogSumExp", "ReduceLogSum"])
+def test_a_form_with_any_node_changed_is_no_form(op_type: str) -> None:
+    expanded = reducelower.expand(reducing(f"y = {op_type}(x, a)"), rules="stable")
+    assert operators(expanded) == [op_type]
+    for other in changed(expanded):
         raised = reducelower.raise_reductions(other)
-        assert FORMS[name]["becomes"] not in composites(raised)
+        assert composites(raised) in ([], ["ReduceL1"])
         result, expected = yields(raised, {"x": DATA})[0], yields(other, {"x": DATA})[0]
         # What overflowed may be right now.
         held = np.isfinite(expected)
