@@ -79,6 +79,18 @@ def test_what_surroundings_let_through_is_seen(
     assert verify(source, wrong).verdict == "different"
 
 
+def test_no_place_is_written_twice_whose_order_is_open() -> None:
+    role = Role("index of elements", "x", 1, is_distinct=True)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        rows = role.values((2, 4), (2, 3), rng)
+        assert rows is not None
+        assert all(len(set((row % 4).tolist())) == 3 for row in rows)
+        places = Role("places", "x", is_distinct=True).values((2, 3, 5), (6, 2), rng)
+        assert places is not None
+        assert len({(one % 2, two % 3) for one, two in places.tolist()}) == 6
+
+
 @pytest.mark.parametrize(("shape", "count"), [((2,), 5), ((3,), 7), ((1,), 4), ((2,), 0), ((4,), 2)])
 def test_parts_are_sizes_that_make_up_the_length(shape: tuple[int, ...], count: int) -> None:
     role, rng = Role("parts", "x", -1), np.random.default_rng(0)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
-from onnx import AttributeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
+from reducelower.model.constants import tensor_of
 from reducelower.model.graph import walk
+from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, exact_numbers
+from reducelower.types.contents import evaluated
 from reducelower.verification.regions.pairs import Pair
 
 __all__ = ["FEW", "constants_of", "held_in", "lists_of", "texts_of"]
@@ -21,9 +24,10 @@ _LISTS = 4
 
 
 def held_in(pair: Pair) -> Iterator[Array]:
-    """All that the two sides hold: constants, and attributes of nodes."""
-    for constants in pair.constants:
+    """All that the two sides hold: constants, values computed from small constants alone, and attributes of nodes."""
+    for constants, nodes in zip(pair.constants, (pair.nodes, pair.replacement), strict=True):
         yield from constants.values()
+        yield from _computed(nodes, constants)
     for node in walk([*pair.nodes, *pair.replacement]):
         for attribute in node.attribute:
             if attribute.ref_attr_name:
@@ -37,6 +41,21 @@ def held_in(pair: Pair) -> Iterator[Array]:
                 yield np.array([*keys, max(keys) + 1])  # the last one is no key
             elif attribute.type == AttributeProto.TENSOR and attribute.t.data_location != TensorProto.EXTERNAL:
                 yield numpy_helper.to_array(attribute.t)
+
+
+def _computed(nodes: Iterable[NodeProto], constants: Mapping[str, Array]) -> Iterator[Array]:
+    """The small values that nodes compute from small constants alone."""
+    small = {name: value for name, value in constants.items() if value.size <= FEW}
+    for node in nodes:
+        held = tensor_of(node) if node.op_type == "Constant" else None
+        value: Array | None = None
+        if held is not None and held.data_location != TensorProto.EXTERNAL:
+            value = numpy_helper.to_array(held)
+        elif node.domain in DEFAULT_DOMAINS and any(node.input) and small.keys() >= set(filter(None, node.input)):
+            value = evaluated(node, [small.get(name) for name in node.input])
+        if value is not None and value.size <= FEW:
+            small[node.output[0]] = value
+            yield value
 
 
 def texts_of(held: Iterable[Array]) -> tuple[str, ...]:

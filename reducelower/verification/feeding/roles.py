@@ -24,7 +24,10 @@ _JOINING = of_kind("joining")
 # Roles of which each element has a meaning by itself.
 _OF_ELEMENTS = frozenset({"class", "count", "diagonal", "end", "index", "index of elements", "whole number"})
 
+_RESIZED = {"part": 2, "scales": 1, "sizes": 1}  # numbers for each axis
+_ENDS = (0.0, (0.0, 0.4)), (1.0, (0.6, 1.2))  # of a part: where it starts and ends, as a whole axis and drawn
 _FAR = 10_000  # ranges start near smaller constants
+_IGNORED = 0.2  # share of the ignored class
 KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 _ALONE = 0.2  # share of sizes of 1, at which some modes start elsewhere
 
@@ -36,17 +39,22 @@ class Role:
     The kind is ``index``, ``index of elements``, ``places`` (rows of indices, one for each axis from this one on),
     ``class`` (an index that is never negative), ``count``, ``pad``, ``parts`` (sizes that add up to the axis),
     ``shape``, ``new shape`` (one size may be -1), ``axes``, ``end``, ``diagonal``, ``step``, ``start`` (of a range),
-    ``whole number`` (floats with whole values too), or for Resize ``scales`` or ``sizes``.
+    ``whole number`` (floats with whole values too), or for Resize ``scales``, ``sizes`` or ``part`` (where the part
+    starts and ends).
 
     Attributes:
         kind: see above.
         data: the other value.
         axis: the axis of the data.
+        ignored: a class that the operator ignores; it may be fed too.
+        is_distinct: whether no index may occur twice: when two write to one place, pages leave open which one stays.
     """
 
     kind: str
     data: str
     axis: int = 0
+    ignored: int | None = None
+    is_distinct: bool = False
 
     def length(self, shape: tuple[int, ...]) -> int:
         """The size of the data along the axis; 0 if it has no such axis."""
@@ -72,20 +80,30 @@ class Role:
             return None
         if self.kind in ("shape", "new shape"):
             return _new_shape(of, shape[0], rng, infer=self.kind == "new shape") if len(shape) == 1 else None
-        if self.kind in ("scales", "sizes"):
-            return _resizing(self.kind, of, rng) if shape == (len(of),) else None
+        if self.kind in _RESIZED:
+            return _resizing(self.kind, of, rng) if shape == (len(of) * _RESIZED[self.kind],) else None
         if self.kind == "axes":
             count, is_from_end = prod(shape), bool(rng.integers(0, 2))
             if count > len(of):  # there are not so many; the source refuses one that is out of range
                 return np.arange(count).reshape(shape)
             return (rng.permutation(len(of))[:count] - len(of) * is_from_end).reshape(shape)
+        if self.kind == "end":
+            return rng.integers(-max(of, default=0) - 1, max(of, default=0) + 2, shape)
         if self.kind == "places":
             return self._places(of[self.axis :], shape, rng)
         length = self.length(of)
         if self.kind == "parts":
             return _parts(length, shape, rng)
+        if self.is_distinct and length and len(shape) == len(of) and shape[self.axis] <= length:
+            wide = list(shape)
+            wide[self.axis] = length
+            order = np.argsort(rng.random(wide), self.axis)
+            return np.take(order, range(shape[self.axis]), self.axis) - length * rng.integers(0, 2, shape)
         ends = {"count": (1, length + 1), "class": (0, length), "diagonal": (-length, length + 1)}
-        return rng.integers(*ends.get(self.kind, (-length, length)), shape) if length else None
+        indices = rng.integers(*ends.get(self.kind, (-length, length)), shape) if length else None
+        if indices is not None and self.ignored is not None:
+            indices = np.where(rng.random(shape) < _IGNORED, self.ignored, indices)
+        return indices
 
     def _places(self, sizes: tuple[int, ...], shape: tuple[int, ...], rng: np.random.Generator) -> Array | None:
         """Rows of indices, each column within its own axis, some of them negative."""
@@ -93,7 +111,7 @@ class Role:
         if not shape or len(columns) < shape[-1] or not columns.all():
             return None
         count, room = prod(shape[:-1]), prod(sizes[: shape[-1]])
-        drawn = rng.choice(room, count)
+        drawn = rng.choice(room, count, replace=not self.is_distinct or count > room)
         rows = np.stack(np.unravel_index(drawn, columns), -1) if shape[-1] else np.zeros((count, 0), np.int64)
         return rows.reshape(shape) - columns * rng.integers(0, 2, shape)
 
@@ -113,8 +131,10 @@ def _resizing(kind: str, of: tuple[int, ...], rng: np.random.Generator) -> Array
     kept = np.arange(len(of)) < min(2, len(of) - 1)
     if kind == "scales":
         return np.where(kept, 1.0, rng.choice(np.array([0.4, 0.6, 0.75, 1.5, 1.7, 2.0, 2.6, 3.0]), len(of)))
-    ends = np.where(rng.random(len(of)) < _ALONE, 2, 3 * np.array(of) + 2)
-    return np.where(kept, of, rng.integers(1, ends))
+    if kind == "sizes":
+        ends = np.where(rng.random(len(of)) < _ALONE, 2, 3 * np.array(of) + 2)
+        return np.where(kept, of, rng.integers(1, ends))
+    return np.concatenate([np.where(kept, end, rng.uniform(*ends, len(of))) for end, ends in _ENDS])
 
 
 def _pads(of: tuple[int, ...] | None, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -151,7 +171,8 @@ def roles_of(nodes: Iterable[NodeProto]) -> dict[str, Role]:
         row: Mapping[int, tuple[str, str, int]] = column("roles").get(kind, {})
         for place, (role_kind, attribute, default) in row.items():
             axis = next((item.i for item in node.attribute if item.name == attribute), default)
-            role = Role(role_kind, node.input[0], axis)
+            ignored = next((item.i for item in node.attribute if item.name == "ignore_index"), None)
+            role = Role(role_kind, node.input[0], axis, ignored, _writes_once(node))
             roles.update((name, role) for name in node.input[place : place + 1] if name)
         handed_on = next((roles[name] for name in node.output if name in roles), None)
         if handed_on is None:
@@ -163,3 +184,9 @@ def roles_of(nodes: Iterable[NodeProto]) -> dict[str, Role]:
             for name in node.input:
                 roles.setdefault(name, handed_on)
     return roles
+
+
+def _writes_once(node: NodeProto) -> bool:
+    """Whether an operator writes each element of its data at most once, so that no index may occur twice."""
+    reduces = any(item.name == "reduction" and item.s != b"none" for item in node.attribute)
+    return node.op_type.startswith("Scatter") and not reduces
