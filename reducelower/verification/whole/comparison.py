@@ -16,6 +16,7 @@ from reducelower.model.value_info import sizes
 from reducelower.numerics.tolerance import APART
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.findings import OutputComparison, OutputVerdict
+from reducelower.verification.inputs.declared import free_sizes
 from reducelower.verification.judging.compare import compare_outputs, worst_of
 from reducelower.verification.result import Departure, Verdict, Verification
 from reducelower.verification.running.conditions import CPU, conditions
@@ -144,6 +145,8 @@ class Comparison:
             failed, advice = next(texts for kind, *texts in _SOURCE_FAILS if isinstance(error, kind))
             if custom := sorted({node.domain for node in all_nodes(before.proto)} - _KNOWN):
                 advice = f"no runtime here knows the operators of {custom[0]}, so no inputs help"
+            elif isinstance(error, TooLargeError) and not free_sizes(before.proto):
+                advice = "raise it"
             self.reasons.append(f"{failed}: {error.reason}")
             self.unseen.append(f"{failed}: {error.reason}; {advice}")
             return False
@@ -197,13 +200,12 @@ class Comparison:
     def _against_expected(self) -> Iterator[OutputComparison]:
         """Both sides, compared with the outputs that came with the inputs."""
         count = len(self.expected)
-        for side, run in (("source", self.left), ("converted model", self.right)) if count else ():
+        for side, run in (("source itself", self.left), ("converted model", self.right)) if count else ():
             names, results = self.output_names[:count], run.results[0][:count]
             against = f"{run.runtime} against the expected one"
             for item in compare_outputs(names, self.expected, results, runtime=against, widen=APART, by_tensor=True):
-                if item.verdict == "different":
-                    self.notes.append(f"The {side} does not give the expected {item.name!r}: {item.reason}.")
-                yield item
+                is_other = item.verdict == "different"
+                yield replace(item, reason=f"the {side} does not give it: {item.reason}") if is_other else item
 
 
 _KNOWN = DEFAULT_DOMAINS | {"ai.onnx.ml", "com.microsoft", "com.microsoft.nchwc"}
