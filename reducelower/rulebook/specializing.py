@@ -70,7 +70,14 @@ def _rank(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame
     body.unknown_rank = body.unknown_rank or operand
     sizes = body.free("sizes")
     body.emit("Shape", [name], [sizes])
-    body.emit("Shape" if node.attribute else "Size", [sizes], [body.yields(node.output[0], frame)])
+    if node.attribute:
+        body.emit("Shape", [sizes], [body.yields(node.output[0], frame)])
+        return
+    # Not by Size: onnxruntime 1.32 infers another length of a Range up to that, and does not load the model.
+    listed = body.free("rank_in_list")
+    body.emit("Shape", [sizes], [listed])
+    first = body.constant("first", np.array(0, np.int64))
+    body.emit("Gather", [listed, first], [body.yields(node.output[0], frame)])
 
 
 def _size_along(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:

@@ -7,6 +7,7 @@ from string import Template
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import ModelProto, parser
 from onnx.reference import ReferenceEvaluator
@@ -115,3 +116,25 @@ def test_a_rule_for_a_domain_that_writes_what_is_not_valid_is_to_blame(rules: Pa
 def test_a_target_checks_the_names_of_domains(domains: Any, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         Target(without_domains=domains)
+
+
+def test_a_rank_that_only_the_runtime_knows_makes_no_other_length() -> None:
+    """onnxruntime infers a Range up to the Size of a shape wrongly, and refuses what reads it beside the shape."""
+    of_vendor = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 18, "com.vendor" : 3]>
+        g (float[4, 3] x, int64[2, K] i, float[2, 3] u) => (float[4, 3] y) {
+            p = com.vendor.Same (x)
+            v = com.vendor.Same (u)
+            y = ScatterND <reduction = "add"> (p, i, v)
+        }"""
+    )
+    made = reducelower.convert_version(of_vendor, 13)
+    for node in made.graph.node[:2]:
+        assert node.op_type == "Same"
+        node.op_type, node.domain = "Identity", ""
+    x, u = np.arange(12, dtype=np.float32).reshape(4, 3), np.ones((2, 3), np.float32)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(made.SerializeToString(), options)
+    (y,) = session.run(None, {"x": x, "i": np.array([[2], [2]]), "u": u})
+    assert y.tolist() == (x + 2 * (np.arange(4) == 2)[:, None]).tolist()
