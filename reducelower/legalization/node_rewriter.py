@@ -29,7 +29,7 @@ from reducelower.plan import joined
 from reducelower.rulebook import Rule, RuleBook
 from reducelower.rulebook.boundaries import Alternatives
 from reducelower.rulebook.occasions import NeedsBodyError
-from reducelower.rulebook.rules import needed_rule, simpler_rule
+from reducelower.rulebook.rules import no_rule, simpler_rule
 from reducelower.scope.body import AnyScope, BodyScope
 
 if TYPE_CHECKING:
@@ -125,8 +125,12 @@ class NodeRewriter:
                 raise RuleError(reason, *scope.node_scope.applied[-1])
             raise RefusedError(treatment.refusal, treatment.hint)
         refuse_disallowed(node)
-        if treatment.expand and (self._has_rule(node, scope) or not is_expressible(node.op_type)):
-            return self._expand(node, opset, scope, needed_rule(self.book, node, scope, self.target.without_types))
+        if treatment.expand:
+            rule = self.book.rule_for(node, scope, self.target.without_types)
+            if rule is not None:
+                return self._expand(node, opset, scope, rule)
+            if not is_expressible(node.op_type):
+                raise no_rule(self.book, node, scope, self.target.without_types)
         if treatment.expand or treatment.absent:
             return self._by_other_operators(node, first_version(node.op_type, opset) or opset, scope)
         inputs = list(node.input)
@@ -205,10 +209,6 @@ class NodeRewriter:
             legal = self.legalize_all(nodes, scope.opset, scope, (node, graph))
             del graph.node[:]
             graph.node.extend(legal)
-
-    def _has_rule(self, node: NodeProto, scope: AnyScope) -> bool:
-        """Whether the rule book has a rule for a node."""
-        return self.book.rule_for(node, scope, self.target.without_types) is not None
 
     def _expand(self, node: NodeProto, opset: int, scope: AnyScope, rule: Rule) -> tuple[list[NodeProto], str]:
         """Replace a node by the body of a rule, after moving it to the rule's opset version."""

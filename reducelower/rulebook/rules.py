@@ -15,7 +15,7 @@ from reducelower.rulebook.reading import SUFFIX, VERSIONS, home, shipped_books
 from reducelower.scope.scope import Scope
 from reducelower.text import did_you_mean
 
-__all__ = ["SHIPPED", "load_book", "needed_rule", "simpler_rule"]
+__all__ = ["SHIPPED", "load_book", "no_rule", "simpler_rule"]
 
 SHIPPED = ("spec", "stable", "core")
 """Shipped rule books for Reduce operators."""
@@ -60,18 +60,14 @@ def simpler_rule(book: RuleBook, node: NodeProto, scope: Scope, without_types: I
         RefusedError: no book has one.
     """
     found = (each.rule_for(node, scope, without_types) for each in (book, load_book("stable"), load_book("core")))
-    return next(filter(None, found), None) or needed_rule(book, node, scope)
-
-
-def needed_rule(book: RuleBook, node: NodeProto, scope: Scope, without_types: Iterable[str] = ()) -> Rule:
-    """The rule of a book for a node.
-
-    Raises:
-        RefusedError: the book has none for the operator or its element type.
-    """
-    rule = book.rule_for(node, scope, without_types)
+    rule = next(filter(None, found), None)
     if rule is None:
-        others = [name for name in SHIPPED if load_book(name).rule_for(node, scope, without_types)]
-        hint = f"--rules {others[0]} has one" if others else "write one"
-        raise RefusedError(f"the rule book {book.name!r} has no rule for {node.op_type}", hint)
+        raise no_rule(book, node, scope)
     return rule
+
+
+def no_rule(book: RuleBook, node: NodeProto, scope: Scope, without_types: Iterable[str] = ()) -> RefusedError:
+    """The refusal of a node for which a book has no rule; it names another shipped book that has one."""
+    others = [name for name in SHIPPED if load_book(name).rule_for(node, scope, without_types)]
+    hint = f"--rules {others[0]} has one" if others else "write one"
+    return RefusedError(f"the rule book {book.name!r} has no rule for {node.op_type}", hint)

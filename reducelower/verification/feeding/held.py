@@ -19,7 +19,8 @@ __all__ = ["FEW", "constants_of", "held_in", "lists_of", "texts_of"]
 FEW = 8
 """A small constant has at most so many numbers; each is tried."""
 _OF_LIST = 256
-_KEYS = ("cats_", "imputed_", "keys_", "pool_", "replaced_")  # what operators map to labels, categories or n-grams
+# What operators map to labels, categories or n-grams, and what stands for a missing value, or in place of it.
+_KEYS = ("cats_", "imputed_", "keys_", "pool_", "replaced_")
 _LISTS = 4
 
 

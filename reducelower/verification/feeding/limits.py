@@ -20,7 +20,7 @@ from reducelower.verification.operators import column, of_kind
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.conditions import conditions
 
-__all__ = ["INTEGERS", "Limits", "limits_of", "takes_any"]
+__all__ = ["INTEGERS", "LARGEST_BOUND", "Limits", "limits_of", "takes_any"]
 
 _IGNORING_VALUES = of_kind("ignoring values")
 _ANY_RANK = of_kind("any rank")
@@ -31,7 +31,7 @@ INTEGERS = frozenset({*SIGNED, *UNSIGNED, TensorProto.INT4, TensorProto.UINT4})
 _SELECTING = frozenset({"class", "index", "index of elements", "places"})
 _SIZE_TYPES = (np.int32, np.int64)  # the types of positions and sizes; a zero point is neither
 _LARGEST_FED = 7  # the largest size that is fed to every region
-_LARGEST_BOUND = 140_000
+LARGEST_BOUND = 140_000  # of sizes and counts beside constants
 _MOST_BOUNDS = 8
 
 
@@ -157,7 +157,7 @@ def limits_of(pair: Pair) -> Limits:
         takes_any=takes_any(both),
         has_steps=has_steps,
         sizes=sizes,
-        bounds=[size for size in sorted(sizes) if least < size < _LARGEST_BOUND][:_MOST_BOUNDS],
+        bounds=[size for size in sorted(sizes) if least < size < LARGEST_BOUND][:_MOST_BOUNDS],
         only_moves=all(node.op_type in of_kind("handing on", "taking") for node in both),
     )
 

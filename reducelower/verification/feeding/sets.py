@@ -16,6 +16,7 @@ import numpy as np
 from reducelower.numerics.measure import holds_special
 from reducelower.verification.feeding.bases import DRAWS, Accepts, Bases
 from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case
+from reducelower.verification.feeding.limits import LARGEST_BOUND
 from reducelower.verification.feeding.sizes import LARGE, Base
 from reducelower.verification.inputs.declared import Dims
 
@@ -26,7 +27,6 @@ _MOST = 4_000_000  # elements, if a size is close to a constant
 _FEW = 8  # with fewer elements, kinds of several values are drawn again
 _SIZES = 6  # free sizes that are replaced by others
 _COUNTS = 16  # numbers beside constants, fed as an index or a count
-_LARGEST_COUNT = 140_000
 _ROWS = 500  # sets at most to reach every row of a table
 _OVERLAPPING = 60  # sets of boxes, since few overlap by as much as a constant says
 _FILLED = 400  # inputs filled in one round of sets that vary one operand each
@@ -128,7 +128,7 @@ class Sets(Bases):
                 yield case
         short = {name: base.feeds[name] for name in self._places if 0 < base.feeds[name].size <= _FEW}
         whole = {name: value for name, value in short.items() if value.dtype.kind in "iu"}
-        sizes = [size for size in self.limits.sizes if size < _LARGEST_COUNT] if whole else ()
+        sizes = [size for size in self.limits.sizes if size < LARGEST_BOUND] if whole else ()
         for number in sorted({size + step for size in sizes for step in (0, 1)})[:_COUNTS]:
             filled = {name: np.full(value.shape, number).astype(value.dtype) for name, value in whole.items()}
             feeds = {**base.feeds, **filled}

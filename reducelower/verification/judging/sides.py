@@ -67,12 +67,18 @@ class Sides:
         has_floats = any(isinstance(value, np.ndarray) and is_float(value) and value.size for value in feeds.values())
         for draw in range(_DRAWS):
             rng = np.random.default_rng([conditions().seed, draw, 1])
-            session: Session | None = self.sessions[of_result]
-            if not has_floats:
-                model = _with_moved_floats(self.models[of_result], rng)
-                session = None if model is None else try_load(runtime_named(self.runtimes[of_result]), Source(model))
+            session = self.sessions[of_result] if has_floats else self._holding_moved(draw, of_result)
             results = try_run(session, {name: _moved(value, rng) for name, value in feeds.items()})
             yield from (results or ())[at : at + 1]
+
+    def _holding_moved(self, draw: int, of_result: bool) -> Session | None:
+        """A side in which the floats that it holds are moved; None if it holds none."""
+        key = f"moved, {draw}", of_result
+        if key not in self._others:
+            model = _with_moved_floats(self.models[of_result], np.random.default_rng([conditions().seed, draw, 1]))
+            runtime = runtime_named(self.runtimes[of_result])
+            self._others[key] = None if model is None else try_load(runtime, Source(model))
+        return self._others[key]
 
     def are_random(self, feeds: Mapping[str, Any], at: int, result: Array) -> bool:
         """Whether the source draws random numbers, so that it gives different results for the same inputs.
