@@ -243,7 +243,7 @@ def _page(runtime: Runtime, cases: Sequence[Case]) -> Iterator[str]:
     kind = "**measured**" if _is_measured(runtime) else "*documented, not measured*"
     version = f"version {runtime.version}, " if runtime.version else ""
     yield f"{runtime.about} Facts: {version}{kind}. It reads opsets {runtime.reads};"
-    yield f"a model that cannot stay at its own opset is converted to {runtime.prefer}.\n"
+    yield f"it prefers {runtime.prefer}.\n"
     shown_for = _by_fact(runtime)
     others = [version for version in shipped_versions(runtime.name) if version and version != runtime.version]
     if others:

@@ -233,7 +233,8 @@ def _plans(source: Document, target: Target, settings: Settings) -> _PlanAt:
 def _with_opset(source: Document, target: Target, plan_at: _PlanAt) -> Target:
     """The target with the opset version at which the model needs the fewest rewrites for a runtime, if it is for one.
 
-    That is the model's own opset version or the one that the runtime prefers; the model's own wins a tie.
+    That is the one that the runtime prefers or the one nearest to the model's own that it reads. If both need as many,
+    it is the model's own, or else the preferred one.
     """
     runtime = target.runtime
     if runtime is None:
@@ -243,7 +244,8 @@ def _with_opset(source: Document, target: Target, plan_at: _PlanAt) -> Target:
             raise ValueError(f"{runtime} reads opsets {runtime.reads}, not {target.opset}")
         return target
     own, costs = opset_of(source.message), []
-    candidates = [*([own] if own in runtime.reads else []), min(runtime.prefer, latest_opset())]
+    prefer, nearest = min(runtime.prefer, latest_opset()), runtime.reads.nearest(own)
+    candidates = (own, prefer) if nearest == own else (prefer, nearest)
     for at, opset in enumerate(dict.fromkeys(candidates)):
         plan = plan_at(opset)
         costs.append((len(plan.refusals), len(plan.unmended), len(plan.sites), at, opset))

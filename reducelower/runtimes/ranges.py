@@ -66,6 +66,11 @@ class Ranges:
             runs.append((runs.pop()[0], number) if joins else (number, number))
         return cls(tuple(((low,), (high,)) for low, high in runs))
 
+    def nearest(self, number: int) -> int:
+        """The number in the set that is nearest to one, of two the lower."""
+        ends = [(low[0] if low else 0, high[0] if high else number) for low, high in self.pairs]
+        return min((max(low, min(high, number)) for low, high in ends), key=lambda each: (abs(each - number), each))
+
     def __contains__(self, number: object) -> bool:
         """Whether a number or version lies in any of the ranges; a version includes those that start with it."""
         numbers = release(str(number))

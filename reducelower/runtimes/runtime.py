@@ -24,7 +24,7 @@ class Runtime:
         version: version that the facts are about.
         about: what it is, in a sentence.
         reads: opset versions it reads.
-        prefer: opset version that a model is converted to if its own does not do.
+        prefer: opset version to try besides the one nearest to a model's own.
         facts: what it gets wrong or refuses.
         ir_version: newest IR version it reads; None if it does not matter.
         ml: newest version of the domain ``ai.onnx.ml`` it reads; None if it does not matter.
@@ -99,13 +99,13 @@ def combined(runtimes: Sequence[Runtime]) -> Runtime:
     if not common:
         ranges = "; ".join(f"{each} reads opsets {each.reads}" for each in members)
         raise TargetError(f"no opset version suits all of them: {ranges}", " and ".join(each.name for each in members))
-    preferred = min(each.prefer for each in members)
+    reads = Ranges.of(common)
     return Runtime(
         name="+".join(each.name for each in members),
         version="",
         about=f"A model that is right on {' and '.join(map(str, members))}.",
-        reads=Ranges.of(common),
-        prefer=min(common, key=lambda opset: (abs(opset - preferred), opset)),
+        reads=reads,
+        prefer=reads.nearest(min(each.prefer for each in members)),
         facts=tuple(replace(fact, says=f"({each}) {fact.says}") for each in members for fact in each.facts),
         ir_version=min((each.ir_version for each in members if each.ir_version is not None), default=None),
         ml=min((each.ml for each in members if each.ml is not None), default=None),

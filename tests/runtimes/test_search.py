@@ -109,9 +109,13 @@ def test_a_search_in_vain_ends_soon(op_type: str, element: str, facts: list[str]
 
 def test_the_version_that_needs_the_fewest_rewrites_is_chosen() -> None:
     wrong = runtime("operators = ['ReduceL1']\nis = 'wrong'\nopsets = '13'")
-    for opset, chosen in ((20, 20), (13, 13), (22, 13)):
+    for opset, chosen in ((20, 20), (13, 13), (22, 21)):
         source = node("a = Identity (x) y = ReduceL1 (a)", opset)
         assert check(source, target=Target(runtime=wrong)).target.opset == chosen
+
+
+def test_of_versions_that_need_as_many_rewrites_the_preferred_one_is_chosen() -> None:
+    assert check(node("y = Relu (x)", 22), target=Target(runtime=runtime())).target.opset == 13
 
 
 def test_weights_of_a_constant_are_not_written_out_as_text() -> None:
