@@ -174,6 +174,8 @@ class Plan:
         """What a conversion would do."""
         if self.sites:
             return f"{counted(len(self.sites), 'node')} to rewrite ({_by_operator(self.sites)})"
+        if self.fitted:
+            return "the model as a whole would change"
         before, after = self.source_opset, self.target.opset or self.source_opset
         is_at = (before, self.ir_version[0]) == (after, self.ir_version[1])
         return (

@@ -164,7 +164,7 @@ def _attempt(source: Document, target: Target, settings: Settings, *, report: bo
     if tried.source is source:
         return tried
     plan = in_terms_of_source(tried.plan, source.message, tried.source.message, inner)
-    return Attempt(source, tried.made, replace(plan, notes=(*done, *plan.notes)))
+    return Attempt(source, tried.made, replace(plan, fitted=(*done, *plan.fitted), notes=(*done, *plan.notes)))
 
 
 def _run(source: Document, target: Target, settings: Settings, *, report: bool) -> Attempt:

@@ -23,7 +23,6 @@ large or small; results are right, but computed on other hardware than intended.
 
 ModelFeature = Literal[
     "functions",
-    "sequences",
     "sparse initializers",
     "outputs that are inputs",
     "named sizes",

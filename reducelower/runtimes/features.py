@@ -286,6 +286,7 @@ FEATURES: Mapping[str, tuple[Any, Callable[[Features], Any]]] = {
     "first_read": (bool, lambda op: _of(op.output(0), op.scope.is_read, False)),
     "yielded": (bool, _yielded),
     "scaled_by_size": (bool, _scaled_by_size),
+    "lengths": (frozenset[Definition], lambda op: _of(op.input(4), op.scope.written_as, "")),
     "last": (frozenset[Definition], lambda op: _of((op.node.input or [""])[-1], op.scope.written_as, "")),
 }
 """By name, in the order of the checks: the kind of values that conditions allow, and how the feature is worked out."""

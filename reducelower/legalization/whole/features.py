@@ -1,8 +1,8 @@
 """Features of a whole model that a runtime does not take, and their removal before nodes are rewritten.
 
-Local functions are copied in place of their calls, sequences of known tensors are replaced by the tensors, sparse
-initializers become dense, narrow values are stored as raw data, and unused imports are removed. Names of inputs and
-outputs stay, so nothing can be done about an output that is itself an input.
+Local functions are copied in place of their calls, sparse initializers become dense, narrow values are stored as raw
+data, and unused imports are removed. Names of inputs and outputs stay, so nothing can be done about an output that is
+itself an input.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from reducelower.errors import Refusal
 from reducelower.files.external import all_tensors
 from reducelower.legalization.functions import functions_of, inline
 from reducelower.legalization.whole import Changed
-from reducelower.legalization.whole.sequences import replace_by_tensors
 from reducelower.legalization.whole.set_sizes import with_sizes
 from reducelower.model.constants import dense
 from reducelower.model.document import Document
@@ -94,15 +93,6 @@ def _without(document: Document, unwanted: Iterable[tuple[str, str, str]]) -> Ch
         sentence = f"{counted(len(before), feature.one)} {'was' if len(before) == 1 else 'were'} {feature.done}"
         done.append(f"{sentence} ({where}: {says.rstrip('.')})." if says else f"{sentence}.")
     return Changed(document, tuple(done), tuple(refusals))
-
-
-def _sequences(model: ModelProto) -> list[str]:
-    """The nodes that make or take a sequence."""
-    return [
-        node.name or node.op_type
-        for node in all_nodes(model)
-        if node.domain in DEFAULT_DOMAINS and ("Sequence" in node.op_type and node.op_type != "ReverseSequence")
-    ]
 
 
 def _sparse(model: ModelProto) -> list[str]:
@@ -184,13 +174,6 @@ _FEATURES: Mapping[str, _Feature] = {
         "copied in place of calls",
         inline,
         "export it again with the same opset versions for functions and model, and calls that fit",
-    ),
-    "sequences": _Feature(
-        _sequences,
-        "sequence operator",
-        "replaced by operators of tensors",
-        replace_by_tensors,
-        "write tensors in place of sequences when exporting",
     ),
     "sparse initializers": _Feature(
         _sparse, "sparse initializer", "made dense", _make_dense, "store its values as a dense tensor"

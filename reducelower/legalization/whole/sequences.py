@@ -29,10 +29,7 @@ from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.scope.node import NodeScope
 
-__all__ = ["MAKERS", "replace_by_tensors", "without_sequences"]
-
-_SINCE = 11
-"""The opset version that introduced sequences."""
+__all__ = ["MAKERS", "without_sequences"]
 
 MAKERS = frozenset({"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"})
 """The operators that make sequences."""
@@ -60,15 +57,15 @@ _Sequence: TypeAlias = "tuple[str | _Span, ...] | _Cut"
 
 
 def without_sequences(tried: Attempt, settings: Settings) -> Changed | None:
-    """The model without its known sequences, if the opset version has none."""
-    if (tried.plan.target.opset or 0) >= _SINCE:
+    """The model without its known sequences, if the opset version or the runtime lacks an operator of sequences."""
+    if {refusal.operator for refusal in tried.plan.refusals}.isdisjoint({*MAKERS, *_READERS}):
         return None
     made = tried.source.copy()
-    sentence = f"sequences, which came with opset {_SINCE}, are taken apart into the tensors that they are made of"
-    return Changed(Document(made), (sentence,)) if replace_by_tensors(made) else None
+    sentence = "sequences, which are not supported there, are taken apart into the tensors that they are made of"
+    return Changed(Document(made), (sentence,)) if _replace_by_tensors(made) else None
 
 
-def replace_by_tensors(model: ModelProto) -> bool:
+def _replace_by_tensors(model: ModelProto) -> bool:
     """Let consumers of known sequences read the tensors instead; return whether there were any.
 
     Producers that become unused are removed.
