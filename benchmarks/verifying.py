@@ -23,6 +23,7 @@ from onnx import ModelProto
 import reducelower
 from reducelower.api import legalize
 from reducelower.verification.checking.cache import forget
+from reducelower.verification.running import evaluator  # noqa: F401  # to import it takes 60 ms, once in a process
 from reducelower.verification.running.runtimes import OnnxRuntime
 from reducelower.verification.running.source import CannotRunError, Source
 from reducelower.verification.whole.runs import SourceRuns

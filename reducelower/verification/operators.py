@@ -5,7 +5,7 @@ Columns:
     where: the inputs that hold no data but say where or how much: an index, an axis, a shape, a size, a count. Values
         that do not fit the data are an error, or need more memory than there is.
     roles: for such inputs, what they say about the first input: the kind of the role, the attribute that names the
-        axis, and its default (`feeding.roles`).
+        axis, and its default (`feeding.roles`); then the number of another input, if they say it about that one.
     divisors: the inputs that others are divided by.
     same: by version, the attributes that it added; a node without them means the same as in the version before. Their
         pages were compared by hand, since the wording differs.

@@ -15,12 +15,12 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, element_type_of, identical, measure
 from reducelower.numerics.tolerance import tolerance_for
 from reducelower.verification.feeding.held import FEW, constants_of, held_in, lists_of, texts_of
-from reducelower.verification.feeding.roles import HANDING_ON, KNOWN_DOMAINS, Role, roles_of
+from reducelower.verification.feeding.roles import HANDING_ON, KNOWN_DOMAINS, SELECTING, Role, roles_of
 from reducelower.verification.operators import column, of_kind
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.conditions import conditions
 
-__all__ = ["INTEGERS", "LARGEST_BOUND", "Limits", "limits_of", "takes_any"]
+__all__ = ["INTEGERS", "LARGEST_BOUND", "LARGEST_FED", "Limits", "limits_of", "takes_any"]
 
 _IGNORING_VALUES = of_kind("ignoring values")
 _ANY_RANK = of_kind("any rank")
@@ -28,11 +28,12 @@ _ANY_RANK = of_kind("any rank")
 INTEGERS = frozenset({*SIGNED, *UNSIGNED, TensorProto.INT4, TensorProto.UINT4})
 """Integer types, by number."""
 
-_SELECTING = frozenset({"class", "index", "index of elements", "places"})
+_SELECTING = SELECTING | {"index of elements", "places"}
 _SIZE_TYPES = (np.int32, np.int64)  # the types of positions and sizes; a zero point is neither
-_LARGEST_FED = 7  # the largest size that is fed to every region
+LARGEST_FED = 8  # a size that is fed to every region
 LARGEST_BOUND = 140_000  # of sizes and counts beside constants
 _MOST_BOUNDS = 8
+_UNKNOWN = Role("whole number", "")  # which says least
 
 
 @dataclass(frozen=True)
@@ -135,9 +136,9 @@ def limits_of(pair: Pair) -> Limits:
     small = (value for value in numeric if value.dtype in _SIZE_TYPES and value.size <= FEW)
     sizes = {abs(item) for value in small for item in value.ravel().tolist()}
     sizes |= {abs(item) for item in _positions(both)} | {size for value in held for size in value.shape}
-    least = 1 if kinds & of_kind("placing") else _LARGEST_FED
+    least = 1 if kinds & of_kind("placing") else LARGEST_FED - 1
     changed = dict(_changed(pair.constants, roles))
-    selecting = {name: roles[name] for name in roles if name in where and roles[name].kind in ("class", "index")}
+    selecting = {name: roles[name] for name in roles if name in where and roles[name].kind in SELECTING}
     lengths = {name: role.length(shapes.get(role.data, ())) for name, role in selecting.items()}
     return Limits(
         where=where,
@@ -201,7 +202,8 @@ def _roles(sides: Sequence[Sequence[NodeProto]], known: Collection[str]) -> dict
     roles: dict[str, Role] = {}
     for side in sides:
         for name, role in roles_of(reversed(side)).items():
-            if name not in roles or (roles[name].data not in known and role.data in known):
+            old = roles.get(name, _UNKNOWN)
+            if old.kind == _UNKNOWN.kind or (old.data not in known and role.data in known):
                 roles[name] = role
     return roles
 
@@ -212,14 +214,21 @@ def _changed(
     """The inputs that select from a constant with other values on the other side, and the rows in which it differs."""
     left, right = constants
     for name, role in roles.items():
-        table = left.get(role.data)
-        if table is None or role.kind not in _SELECTING or not role.length(table.shape):
+        first = left.get(role.data)
+        if first is None or role.kind not in _SELECTING or not role.length(first.shape):
             continue
-        alike = [other for other in right.values() if (other.shape, other.dtype) == (table.shape, table.dtype)]
-        if alike and not any(identical(table, other) for other in alike):
-            differing = measure(table, alike[0], tolerance_for(element_type_of(table))).elements
-            if differing is not None:
-                yield name, np.unique(np.nonzero(differing)[role.axis])
+        differing = [_elements_changed(table, right) for table in left.values() if table.shape == first.shape]
+        if changed := [elements for elements in differing if elements is not None]:
+            yield name, np.unique(np.nonzero(np.logical_or.reduce(changed))[role.axis])
+
+
+def _elements_changed(table: Array, others: Mapping[str, Array]) -> Array | None:
+    """Where the other side's table differs by more than rounding; None if that has the same table, or none like it."""
+    alike = [other for other in others.values() if (other.shape, other.dtype) == (table.shape, table.dtype)]
+    if not alike or any(identical(table, other) for other in alike):
+        return None
+    found = [measure(table, other, tolerance_for(element_type_of(table))).elements for other in alike]
+    return min((elements for elements in found if elements is not None), key=np.count_nonzero, default=None)
 
 
 def _positions(nodes: Iterable[NodeProto]) -> set[int]:

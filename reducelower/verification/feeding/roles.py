@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 from onnx import NodeProto
@@ -13,7 +14,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.verification.operators import column, of_kind
 
-__all__ = ["HANDING_ON", "KNOWN_DOMAINS", "Role", "roles_of"]
+__all__ = ["HANDING_ON", "KNOWN_DOMAINS", "SELECTING", "Role", "roles_of"]
 
 HANDING_ON = of_kind("converting")
 """Operators that give their input in another type or shape."""
@@ -23,6 +24,9 @@ _JOINING = of_kind("joining")
 
 # Roles of which each element has a meaning by itself.
 _OF_ELEMENTS = frozenset({"class", "count", "diagonal", "end", "index", "index of elements", "whole number"})
+
+SELECTING = frozenset({"class", "index"})
+"""Kinds of roles of which each element is the number of a row of the data."""
 
 _RESIZED = {"part": 2, "scales": 1, "sizes": 1}  # numbers for each axis
 _ENDS = (0.0, (0.0, 0.4)), (1.0, (0.6, 1.2))  # of a part: where it starts and ends, as a whole axis and drawn
@@ -39,8 +43,8 @@ class Role:
     The kind is ``index``, ``index of elements``, ``places`` (rows of indices, one for each axis from this one on),
     ``class`` (an index that is never negative), ``count``, ``pad``, ``parts`` (sizes that add up to the axis),
     ``shape``, ``new shape`` (one size may be -1), ``axes``, ``end``, ``diagonal``, ``step``, ``start`` (of a range),
-    ``whole number`` (floats with whole values too), or for Resize ``scales``, ``sizes`` or ``part`` (where the part
-    starts and ends).
+    ``whole number`` (floats with whole values too), ``boxes`` (on pictures as large as the data or larger), or for
+    Resize ``scales``, ``sizes`` or ``part`` (where the part starts and ends).
 
     Attributes:
         kind: see above.
@@ -87,6 +91,9 @@ class Role:
             if count > len(of):  # there are not so many; the source refuses one that is out of range
                 return np.arange(count).reshape(shape)
             return (rng.permutation(len(of))[:count] - len(of) * is_from_end).reshape(shape)
+        if self.kind == "boxes":
+            corners = rng.random((*shape[:-1], 2, 2)) * (max(of) << rng.integers(0, 4))
+            return np.sort(corners, -2).reshape(shape) if shape[-1:] == (4,) and max(of) else None
         if self.kind == "end":
             return rng.integers(-max(of, default=0) - 1, max(of, default=0) + 2, shape)
         if self.kind == "places":
@@ -168,11 +175,11 @@ def roles_of(nodes: Iterable[NodeProto]) -> dict[str, Role]:
         if node.domain not in KNOWN_DOMAINS:
             continue
         kind = "Upsample" if node.op_type == "Resize" and len(node.input) == 2 else node.op_type
-        row: Mapping[int, tuple[str, str, int]] = column("roles").get(kind, {})
-        for place, (role_kind, attribute, default) in row.items():
+        row: Mapping[int, tuple[Any, ...]] = column("roles").get(kind, {})
+        for place, (role_kind, attribute, default, *data) in row.items():
             axis = next((item.i for item in node.attribute if item.name == attribute), default)
             ignored = next((item.i for item in node.attribute if item.name == "ignore_index"), None)
-            role = Role(role_kind, node.input[0], axis, ignored, _writes_once(node))
+            role = Role(role_kind, node.input[data[0] if data else 0], axis, ignored, _writes_once(node))
             roles.update((name, role) for name in node.input[place : place + 1] if name)
         handed_on = next((roles[name] for name in node.output if name in roles), None)
         if handed_on is None:

@@ -13,10 +13,11 @@ from functools import cached_property
 
 import numpy as np
 
-from reducelower.numerics.measure import holds_special
+from reducelower.numerics.measure import Array, holds_special, is_float
 from reducelower.verification.feeding.bases import DRAWS, Accepts, Bases
 from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case
-from reducelower.verification.feeding.limits import LARGEST_BOUND
+from reducelower.verification.feeding.limits import LARGEST_BOUND, LARGEST_FED
+from reducelower.verification.feeding.roles import SELECTING
 from reducelower.verification.feeding.sizes import LARGE, Base
 from reducelower.verification.inputs.declared import Dims
 
@@ -33,6 +34,8 @@ _FILLED = 400  # inputs filled in one round of sets that vary one operand each
 _ALONE = {"wide": "random", "NaN": "random", "infinity": "zeros", FAR_UP: FAR_DOWN, FAR_DOWN: FAR_UP}
 """Kinds of values in one input, and those in all others."""
 _AGAIN = ("mixed", "infinity", "limits", "around constants", "strings that are held")
+_OF_PLACES = ("random", "wide", "large")
+"""Kinds of values of which only that they become indices or counts is known."""
 _MAIN = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
 """Of values that are only moved, or very many, these show what others would."""
 _OF_MANY = ("random", "mixed", "wide", "large", "around constants", "between constants")
@@ -119,21 +122,50 @@ class Sets(Bases):
 
     def _other_places(self, base: Base, accepts: Accepts) -> Iterator[Case]:
         """Other values of inputs that say where or how much."""
+        yield from self._places_drawn(base, accepts, 2 * DRAWS if base.count() >= _FEW else 8 * DRAWS)
+        yield from self._filled(base, self._counts, accepts)
+
+    def _filled(self, base: Base, numbers: Sequence[int], accepts: Accepts) -> Iterator[Case]:
+        """Each of these numbers in all inputs that say where or how much, as far as they may hold it."""
         shapes = {name: value.shape for name, value in base.feeds.items()}
-        draws = 2 * DRAWS if base.count() >= _FEW else 8 * DRAWS
+        chosen = self._fill([name for name in self._places if base.feeds[name].dtype.kind == "b"], shapes, {}, 6)
+        most = {name: self._most(name, base.feeds) for name in self._places}
+        for number in numbers if any(most.values()) else ():
+            counts = {name: np.full_like(base.feeds[name], number) for name in most if number <= most[name]}
+            feeds = {**base.feeds, **chosen, **counts}
+            if counts and accepts(feeds):
+                yield Case(f"{number} as an index or count", feeds)
+
+    def _most(self, name: str, feeds: Mapping[str, Array]) -> float:
+        """The largest number to fill an input with: the last index if it selects from something; 0 for none."""
+        role, like = self.limits.roles.get(name), feeds[name]
+        # Where no index may occur twice, one number everywhere is none that the page allows.
+        if like.dtype.kind not in "iuf" or not like.size or (role is not None and role.is_distinct):
+            return 0
+        if role is not None and role.kind in SELECTING:
+            shapes = {**self.limits.constant_shapes, **{name: value.shape for name, value in feeds.items()}}
+            return role.length(shapes.get(role.data, ())) - 1
+        return math.inf if is_float(like) else float(np.iinfo(like.dtype).max)
+
+    @property
+    def _unruled(self) -> list[str]:
+        """The inputs that say where or how much, of which nothing else is known."""
+        return [name for name in self._places if name not in self.limits.roles]
+
+    def _places_drawn(self, base: Base, accepts: Accepts, draws: int) -> Iterator[Case]:
+        shapes = {name: value.shape for name, value in base.feeds.items()}
         for draw in range(draws if self._places else 0):
             case = self._case(base, "random", 6, draw, label="other places")
-            case.feeds.update(self._fill(self._places, shapes, {}, 6, draw))
+            kinds = dict.fromkeys(self._unruled, _OF_PLACES[draw % len(_OF_PLACES)])
+            case.feeds.update(self._fill(self._places, shapes, kinds, 6, draw))
             if accepts(case.feeds):
                 yield case
-        short = {name: base.feeds[name] for name in self._places if 0 < base.feeds[name].size <= _FEW}
-        whole = {name: value for name, value in short.items() if value.dtype.kind in "iu"}
-        sizes = [size for size in self.limits.sizes if size < LARGEST_BOUND] if whole else ()
-        for number in sorted({size + step for size in sizes for step in (0, 1)})[:_COUNTS]:
-            filled = {name: np.full(value.shape, number).astype(value.dtype) for name, value in whole.items()}
-            feeds = {**base.feeds, **filled}
-            if accepts(feeds):
-                yield Case(f"{number} as an index or count", feeds)
+
+    @property
+    def _counts(self) -> Sequence[int]:
+        """The least sizes and whole numbers that the region holds, and one more than each."""
+        held = {*self.limits.sizes, *(int(number) for number in self.limits.constants if number >= 1)}
+        return sorted({size + step for size in held for step in (0, 1) if size < LARGEST_BOUND})[:_COUNTS]
 
     def _many(self, base: Base, accepts: Accepts) -> Iterator[Case]:
         """Values of many elements, so that some lie close to a step."""
@@ -142,6 +174,7 @@ class Sets(Bases):
         if resized is not None and resized.count() <= LARGE:
             kinds = [kind for kind in _OF_MANY if kind in self._kinds]
             yield from (self._case(resized, kind, 7, at) for at, kind in enumerate(kinds))
+            yield from self._places_drawn(resized, accepts, len(_OF_PLACES) if self._unruled else 0)
 
     def _other_sizes(self, base: Base, accepts: Accepts) -> Iterator[Case]:
         """Each free size replaced by 1, one more, 0, and numbers close to constants, if the source accepts that."""
@@ -153,10 +186,14 @@ class Sets(Bases):
             resized = self.at(base, sizes, accepts, at)
             if resized is not None:
                 yield self._case(resized, "random", 7, at)
+                largest = max(sizes.values(), default=0)
+                if largest >= LARGEST_FED and 1 not in sizes.values():  # which fits whatever the number is
+                    yield from self._filled(resized, (largest - 1, largest), accepts)
 
     def _all_sizes(self, base: Base) -> Iterator[dict[str, int]]:
         """Sizes, one at a time and all at once, with which the inputs do not get too large."""
         names, bounds = list(base.sizes), {bound + step for bound in self.limits.bounds for step in (-1, 0, 1, 2)}
+        bounds.add(LARGEST_FED)
         zero = (0,) if self.limits.takes_empty else ()
         for chosen in (*([name] for name in names[:_SIZES]), names):
             more = {name: base.sizes[name] + 1 for name in chosen}

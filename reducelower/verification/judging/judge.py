@@ -114,6 +114,9 @@ def _by_range(question: Question) -> Iterator[_Explained]:
         if question.is_extreme:
             elements |= ~np.isfinite(question.source) | ~np.isfinite(question.result)
         yield _Explained(elements, "overflow", "overflow in one order of operations and not in another")
+    if question.case.is_special and not question.is_conversion and question.has_other_weights:
+        elements = ~np.isfinite(question.source) & ~np.isfinite(question.result)
+        yield _Explained(elements, "overflow", "are infinite with some weights and NaN with others")
 
 
 def _by_exact_arithmetic(question: Question) -> Iterator[_Explained]:
@@ -142,7 +145,8 @@ def _by_double(question: Question) -> Iterator[_Explained]:
     """The source in double.
 
     If neither model is known to replace the other, being better is a difference, except in the last places of the
-    largest number, and on inputs at the ends of the range.
+    largest number, and on inputs at the ends of the range. Where nothing gives the source in double, as for GridSample,
+    what replaces it tells in double whether all that is open is rounding.
     """
     if not question.is_float or question.exact is not None:
         return
@@ -154,9 +158,13 @@ def _by_double(question: Question) -> Iterator[_Explained]:
     if question.is_conversion and not question.case.is_special and not is_told:
         elements = ~np.isfinite(question.source) & np.isfinite(question.result)
         yield _Explained(elements, "overflow", "are finite where the source is not")
+    words = "lose digits or range in the source, too"
     if truth is None:
+        other = question.given("in double", of_result=True) if question.are_last_places else None
+        if other is not None:
+            yield _Explained(question.is_near(other, question.last_places), "overflow", words)
         return
-    off, words = question.off(truth), "lose digits or range in the source, too"
+    off = question.off(truth)
     slack = question.relative * np.abs(finite(truth))
     is_near = question.is_near(truth, np.maximum(AS_FAR * off, slack), 1.0)
     if is_excused and question.is_extreme:  # an infinity inside of the result need not show

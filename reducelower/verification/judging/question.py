@@ -12,6 +12,7 @@ from reducelower.numerics.measure import (
     Array,
     Difference,
     element_type_of,
+    identical,
     is_float,
     is_lost,
     magnitude,
@@ -24,6 +25,7 @@ from reducelower.verification.feeding.filling import Case
 from reducelower.verification.judging.compare import unlike
 from reducelower.verification.judging.exact import bounds, specimen_of
 from reducelower.verification.judging.sides import Sides
+from reducelower.verification.regions.pairs import SMALL_CONSTANT
 from reducelower.verification.running.conditions import conditions
 
 __all__ = ["AS_FAR", "NEAR_THE_END", "Question", "agree", "finite", "is_between"]
@@ -95,6 +97,21 @@ class Question:
         values = self.given("in double") if self.is_extreme and np.isfinite(self.source).all() else self.source
         return values is not None and not (np.abs(values) <= self.end).all()
 
+    @property
+    def has_other_weights(self) -> bool:
+        """Whether each side holds weights that the other does not, as folded convolutions and merged adapters do.
+
+        Infinities times weights of both signs give NaN, which one weight in their place does not.
+        """
+        one, other = (
+            [value for value in held.values() if is_float(value) and value.size > SMALL_CONSTANT]
+            for held in self.sides.pair.constants
+        )
+        return all(
+            any(not any(identical(value, same) for same in there) for value in here)
+            for here, there in ((one, other), (other, one))
+        )
+
     @cached_property
     def largest(self) -> float:
         """The largest finite number that was fed, or that a side gave."""
@@ -108,7 +125,12 @@ class Question:
     @property
     def are_last_places(self) -> bool:
         """Whether all that is open is in the last places of the largest number: it is chance which side loses these."""
-        return bool((self.distance[self.open] <= _LAST_PLACES * self.eps * self.largest).all())
+        return bool((self.distance[self.open] <= self.last_places).all())
+
+    @property
+    def last_places(self) -> float:
+        """How much that is."""
+        return _LAST_PLACES * self.eps * self.largest
 
     @cached_property
     def is_lost(self) -> Array:
