@@ -14,6 +14,7 @@ from reducelower.model.graph import all_nodes
 from reducelower.model.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.value_info import stated_type
+from reducelower.types import infer
 from reducelower.verification.inputs.declared import Dims
 from reducelower.verification.operators import of_kind
 from reducelower.verification.running.sizes import as_fed, inferred
@@ -79,17 +80,24 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
 
 
 def _checked(model: ModelProto) -> GraphProto:
-    """The graph with all types that strict inference finds; an InferenceError if it objects."""
+    """The graph with all types that strict inference finds; an InferenceError if it objects to what it knows."""
     try:
         return infer_shapes(model, strict_mode=True, data_prop=True).graph
     except shape_inference.InferenceError as error:
-        if _OF_DATA not in str(error):
+        if not any(mark in str(error) for mark in (_OF_DATA, _UNTYPED)):
             raise
-        return infer_shapes(model, strict_mode=True).graph
+    typed = infer(model)
+    try:
+        return infer_shapes(typed, strict_mode=True).graph
+    except shape_inference.InferenceError as error:
+        if _UNTYPED not in str(error):
+            raise
+        return typed.graph
 
 
-_OF_DATA = "Invalid rank for"
-"""The error of onnx's data propagation (1.23) when an addition broadcasts constants of several axes."""
+# Errors of onnx 1.23 that say nothing against a model: its data propagation where an addition broadcasts constants of
+# several axes; and operators such as GroupNormalization, of whose results it infers no type.
+_OF_DATA, _UNTYPED = "Invalid rank for", "expected to have type but instead is null"
 
 
 def _has_two_sizes(node: NodeProto, shapes: Mapping[str, Dims]) -> bool:
