@@ -23,7 +23,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["BY_PROBABILITY", "RANDOM", "column", "described", "of_kind"]
+from onnx import NodeProto
+
+from reducelower.model.schemas import DEFAULT_DOMAINS
+
+__all__ = ["BY_PROBABILITY", "RANDOM", "column", "described", "of_kind", "row_of"]
 
 
 @cache
@@ -44,6 +48,14 @@ def column(name: str) -> Mapping[str, Any]:
     """The values of a column, by operator; operators without a value are left out."""
     assert name in _COLUMNS
     return {operator: row[name] for operator, row in _table()[1].items() if name in row}
+
+
+def row_of(node: NodeProto) -> str:
+    """The name of a node's row: its operator, in other domains than those of ONNX after the domain and a dot."""
+    return node.op_type if node.domain in _ONNX else f"{node.domain}.{node.op_type}"
+
+
+_ONNX = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 
 
 def _by_number(values: Mapping[str, Any]) -> dict[int, tuple[Any, ...]]:

@@ -6,12 +6,13 @@ from onnx import defs
 
 from reducelower.verification.operators import column, described, of_kind
 
+RUNTIME = "com.microsoft."  # onnx has no schemas of its operators
 COLUMNS = ("kinds", "where", "roles", "divisors", "same", "reference")
 
 
 def test_every_row_is_of_an_operator_that_there_is() -> None:
     known = {item.name for item in defs.get_all_schemas_with_history()}
-    assert {name for each in COLUMNS for name in column(each)} <= known
+    assert {name for each in COLUMNS for name in column(each) if not name.startswith(RUNTIME)} <= known
 
 
 def test_inputs_that_a_row_speaks_of_are_those_of_the_operator() -> None:
@@ -19,7 +20,8 @@ def test_inputs_that_a_row_speaks_of_are_those_of_the_operator() -> None:
     for item in defs.get_all_schemas_with_history():
         most[item.name] = max(most[item.name], item.max_input)
     for each in ("where", "divisors", "roles"):
-        assert all(at < most[name] for name, places in column(each).items() for at in places)
+        rows = {name: places for name, places in column(each).items() if not name.startswith(RUNTIME)}
+        assert all(at < most[name] for name, places in rows.items() for at in places)
 
 
 def test_versions_that_a_row_speaks_of_are_those_of_the_operator() -> None:

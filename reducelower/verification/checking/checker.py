@@ -136,7 +136,7 @@ def _tried(pair: Pair, sets: Sets, run: _Runner, models: tuple[ModelProto, Model
         found.refused = refused + found.refused
         if found.cases or found.status == "different":
             break
-    if len(pair.replacement) > 1:
+    if len(pair.replacement) > 1 or len(pair.nodes) > 1:
         found = _by_node(run, models, found)
     doubt = no_evidence([(found.runtime, side) for side in models]) if found.status in _WORST else ""
     if doubt or (not found.cases and found.status != "different"):
@@ -159,16 +159,17 @@ def _unread(pair: Pair, sets: Sets) -> str:
 
 
 def _by_node(run: _Runner, models: tuple[ModelProto, ModelProto], found: Tally) -> Tally:
-    """Run a replacement of float16 in the evaluator too, which rounds each result, and return that if it differs.
+    """Run float16 in the evaluator too, which rounds each result, and return that if it differs.
 
     onnxruntime has few kernels for float16 on the CPU. It runs chains of other operators in float, and removes casts to
     float16 and back. A single operator of float16 may be far off in the evaluator as well, so it counts only if both
-    sides differ there too.
+    sides differ there too. If both have float16, only the replacement runs there.
     """
     if not found.cases or found.status in _WORST:
         return found
-    if TensorProto.FLOAT16 not in float_types(models[1]) or any(map(wrong_in_reference, models)):
+    before, after = (TensorProto.FLOAT16 in float_types(model) for model in models)
+    if not (before or after) or any(map(wrong_in_reference, models)):
         return found
-    strict = run((_NATIVE, _REFERENCE))
+    strict = run((_NATIVE, _REFERENCE) if after else (_REFERENCE, _NATIVE))
     is_wrong = strict.status in _WORST and run((_REFERENCE, _REFERENCE)).status in _WORST
     return strict if is_wrong else found

@@ -16,6 +16,7 @@ from typing import Any
 
 from onnx import ModelProto
 
+from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.plan import Plan
 from reducelower.text import counted
 from reducelower.types import Inference
@@ -141,7 +142,11 @@ def _findings(claims: Sequence[Claim], checker: Checker) -> Iterator[Judged]:
     for claim in (claim for claim in claims if id(claim) not in settled):
         conditions().clock.check()
         try:
-            groups.setdefault((pair := cut(claim)).key, []).append(pair)
+            pair = cut(claim)
+            # Kernels of other domains may pack weights, and compute otherwise with those that are inputs.
+            if any(node.domain not in DEFAULT_DOMAINS for node in (*pair.nodes, *pair.replacement)):
+                pair = cut(claim, fixed=True)
+            groups.setdefault(pair.key, []).append(pair)
         except CannotRunError as error:
             uncut.setdefault((claim.named.op_type, claim.named.rule, error.reason), []).append(claim)
     for (op_type, rule, reason), alike in uncut.items():

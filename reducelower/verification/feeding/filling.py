@@ -236,8 +236,7 @@ def _between_all(constants: Sequence[float]) -> list[float]:
 
 def _integers(dtype: np.dtype[Any], limits: Limits) -> dict[str, _Maker]:
     info = np.iinfo(dtype)
-    # The lowest integer has no negative, and in some runtimes dividing it by -1 ends the process.
-    lowest, highest = (info.min + 1 if info.min and limits.divisors else info.min), info.max
+    lowest, highest = (info.min + 1 if info.min and limits.divides else info.min), info.max  # it has no negative
     if limits.open_to_overflow:
         highest = max(int(highest ** (1 / _POWER)), _LEAST_HIGHEST)
         lowest = -highest if info.min else 0

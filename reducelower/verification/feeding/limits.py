@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from onnx import NodeProto, TensorProto
@@ -15,8 +16,9 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, element_type_of, identical, measure
 from reducelower.numerics.tolerance import tolerance_for
 from reducelower.verification.feeding.held import FEW, constants_of, held_in, lists_of, texts_of
-from reducelower.verification.feeding.roles import HANDING_ON, KNOWN_DOMAINS, SELECTING, Role, roles_of
-from reducelower.verification.operators import column, of_kind
+from reducelower.verification.feeding.roles import HANDING_ON, SELECTING, Role, roles_of
+from reducelower.verification.inputs.declared import Dims
+from reducelower.verification.operators import column, of_kind, row_of
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.conditions import conditions
 
@@ -43,6 +45,7 @@ class Limits:
     Attributes:
         where: inputs that say where or how much: indices, axes, shapes, sizes, counts, or values that become such.
         divisors: inputs by which integers, or values that become integers, are divided; they are never fed zero.
+        divides: whether anything is divided: by -1, the lowest integer ends the process in some runtimes.
         roles: what inputs in `where` say about other values.
         constant_shapes: the shapes of constants, by name.
         rows: for inputs that select from a constant, the rows to select: those that differ by more than rounding from
@@ -66,6 +69,7 @@ class Limits:
 
     where: Collection[str] = ()
     divisors: Collection[str] = ()
+    divides: bool = False
     roles: Mapping[str, Role] = field(default_factory=dict)
     constant_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     rows: Mapping[str, Array] = field(default_factory=dict)
@@ -135,17 +139,22 @@ def limits_of(pair: Pair) -> Limits:
     numeric = [value for value in held if value.dtype.kind in "iuf"]
     small = (value for value in numeric if value.dtype in _SIZE_TYPES and value.size <= FEW)
     sizes = {abs(item) for value in small for item in value.ravel().tolist()}
-    sizes |= {abs(item) for item in _positions(both)} | {size for value in held for size in value.shape}
+    dims = {**shapes, **{item.name: item.dims or () for item in pair.inputs}}
+    sizes |= {abs(item) for item in _positions(both, dims)} | {size for value in held for size in value.shape}
+    if kinds & of_kind("stepping by an input"):
+        lengths = {size for each in dims.values() for size in each if isinstance(size, int)}
+        sizes.add(sum(sorted(sizes | lengths)[-2:]))  # a window and a step
     least = 1 if kinds & of_kind("placing") else LARGEST_FED - 1
     changed = dict(_changed(pair.constants, roles))
     selecting = {name: roles[name] for name in roles if name in where and roles[name].kind in SELECTING}
-    lengths = {name: role.length(shapes.get(role.data, ())) for name, role in selecting.items()}
+    counts = {name: role.length(shapes.get(role.data, ())) for name, role in selecting.items()}
     return Limits(
         where=where,
         divisors=divisors - where,
+        divides=not kinds.isdisjoint(column("divisors")),
         roles=roles,
         constant_shapes=shapes,
-        rows={name: changed.get(name, np.arange(count)) for name, count in lengths.items() if count},
+        rows={name: changed.get(name, np.arange(count)) for name, count in counts.items() if count},
         changed=tuple(roles[name].data for name in changed),
         open_to_special=open_to_special,
         open_to_overflow=bool(kinds & of_kind("open to overflow")),
@@ -188,9 +197,7 @@ def _uses(nodes: Sequence[NodeProto]) -> Mapping[str, set[str]]:
 
 def _use(node: NodeProto, at: int) -> set[str]:
     """What one input of a node is used for. A CastLike is assumed to cast to integers."""
-    if node.domain not in KNOWN_DOMAINS:
-        return set()
-    found = {name for name in ("where", "divisors") if at in column(name).get(node.op_type, ())}
+    found = {name for name in ("where", "divisors") if at in column(name).get(row_of(node), ())}
     to = {item.i for item in node.attribute if item.name == "to"} if node.op_type == "Cast" else set()
     if at == 0 and (node.op_type == "CastLike" or to & INTEGERS):
         found.add("integers")
@@ -231,11 +238,16 @@ def _elements_changed(table: Array, others: Mapping[str, Array]) -> Array | None
     return min((elements for elements in found if elements is not None), key=np.count_nonzero, default=None)
 
 
-def _positions(nodes: Iterable[NodeProto]) -> set[int]:
-    """The positions and sizes in attributes, and how far windows reach."""
-    named = [item for node in nodes for item in node.attribute if item.name in _REACHING]
-    reaches = (2 * number + 1 for item in named if item.name == "dilations" for number in item.ints)
-    return {*reaches, *(number for item in named for number in (*item.ints, item.i))}
+def _positions(nodes: Iterable[NodeProto], dims: Mapping[str, Dims]) -> set[int]:
+    """The positions and sizes in attributes, and how far two windows reach, which are as large as their weights."""
+    found: set[int] = set()
+    for node in nodes:
+        named = {item.name: (*item.ints, item.i) for item in node.attribute if item.name in _REACHING}
+        found.update(*named.values(), (2 * number + 1 for number in named.get("dilations", ())))
+        weights = [dims.get(name, ())[2:] for name in node.input[1:2]]
+        windows = zip(named.get("kernel_shape") or chain(*weights), named.get("strides", ()), strict=False)
+        found.update(size + step for size, step in windows if isinstance(size, int))
+    return found
 
 
 _REACHING = frozenset(

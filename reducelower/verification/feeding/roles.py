@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto
 
-from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
-from reducelower.verification.operators import column, of_kind
+from reducelower.verification.operators import column, of_kind, row_of
 
-__all__ = ["HANDING_ON", "KNOWN_DOMAINS", "SELECTING", "Role", "roles_of"]
+__all__ = ["HANDING_ON", "SELECTING", "Role", "roles_of"]
 
 HANDING_ON = of_kind("converting")
 """Operators that give their input in another type or shape."""
@@ -32,7 +31,6 @@ _RESIZED = {"part": 2, "scales": 1, "sizes": 1}  # numbers for each axis
 _ENDS = (0.0, (0.0, 0.4)), (1.0, (0.6, 1.2))  # of a part: where it starts and ends, as a whole axis and drawn
 _FAR = 10_000  # ranges start near smaller constants
 _IGNORED = 0.2  # share of the ignored class
-KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 _ALONE = 0.2  # share of sizes of 1, at which some modes start elsewhere
 
 
@@ -172,9 +170,7 @@ def roles_of(nodes: Iterable[NodeProto]) -> dict[str, Role]:
     """The roles of inputs by name, also behind operators that hand them on; takes the nodes from last to first."""
     roles: dict[str, Role] = {}
     for node in nodes:
-        if node.domain not in KNOWN_DOMAINS:
-            continue
-        kind = "Upsample" if node.op_type == "Resize" and len(node.input) == 2 else node.op_type
+        kind = "Upsample" if node.op_type == "Resize" and len(node.input) == 2 else row_of(node)
         row: Mapping[int, tuple[Any, ...]] = column("roles").get(kind, {})
         for place, (role_kind, attribute, default, *data) in row.items():
             axis = next((item.i for item in node.attribute if item.name == attribute), default)

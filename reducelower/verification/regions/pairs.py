@@ -16,7 +16,7 @@ from reducelower.numerics.measure import Array
 from reducelower.plan import Site
 from reducelower.scope.blanks import blank
 from reducelower.verification.inputs.declared import Dims, InputSpec
-from reducelower.verification.operators import of_kind
+from reducelower.verification.operators import of_kind, row_of
 from reducelower.verification.regions.claims import Claim
 from reducelower.verification.regions.numbering import brief, read_by, renamed
 from reducelower.verification.regions.places import Place
@@ -156,7 +156,7 @@ def small_models(pair: Pair) -> tuple[ModelProto, ModelProto]:
 def _model(pair: Pair, nodes: Sequence[NodeProto], place: Place, constants: dict[str, Array]) -> ModelProto:
     graph = GraphProto(name="site")
     graph.node.extend(nodes)
-    sized = {name for node in nodes if node.op_type in _SIZED for name in node.input[1:]}
+    sized = {name for node in nodes if row_of(node) in _SIZED for name in node.input[1:]}
     for item in pair.inputs:
         # Otherwise the rank only, so that every size can be fed; float where the element type is not known.
         dims = item.dims if item.dims is None or item.name in sized else [None] * len(item.dims)

@@ -15,6 +15,7 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops import (
     op_batch_normalization,
     op_clip,
+    op_gather_elements,
     op_loop,
     op_pow,
     op_quantize_linear,
@@ -72,6 +73,15 @@ class Clip(op_clip.Clip_11):
         with np.errstate(over="ignore"):
             result: tuple[Array] = super()._run(data, *bounds)  # type: ignore[no-untyped-call]
         return result
+
+
+class GatherElements(op_gather_elements.GatherElements):
+    """It takes no indices of another shape than the data's, beside the axis."""
+
+    def _run(self, data: Array, indices: Array, axis: int | None = None) -> tuple[Array]:
+        places: list[Any] = list(np.indices(indices.shape, sparse=True))
+        places[axis or 0] = indices
+        return (data[tuple(places)],)
 
 
 class Loop(op_loop.Loop):
@@ -146,6 +156,7 @@ class Evaluator(ReferenceEvaluator):
 _CORRECTED: list[type[OpRun]] = [
     BatchNormalization,
     Clip,
+    GatherElements,
     Loop,
     Pow,
     QuantizeLinear,

@@ -26,6 +26,7 @@ from reducelower.verification.running.weights import held_by
 __all__ = ["OLDEST", "OnnxRuntime"]
 
 _SMALL = 1 << 20  # bytes
+_MICROSOFT = "com.microsoft"
 
 
 class OnnxRuntime:
@@ -64,8 +65,9 @@ class OnnxRuntime:
         options.log_severity_level = 4
         options.enable_mem_pattern = False
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        # Packing takes longer than it saves in a few runs, and may change the order of computation on one side.
-        options.add_session_config_entry("session.disable_prepacking", "1")
+        if all(item.domain != _MICROSOFT for item in source.proto.opset_import):  # some kernels there need packing
+            # It takes longer than it saves in a few runs, and may change the order of computation on one side.
+            options.add_session_config_entry("session.disable_prepacking", "1")
         if weights:
             values = [onnxruntime.OrtValue.ortvalue_from_numpy(value) for value in weights.values()]
             options.add_external_initializers(list(weights), values)

@@ -154,7 +154,9 @@ class Comparison:
             self.right = run_result(after, right_names, left, self.notes)
         except RunError as error:
             is_over = isinstance(error, OutOfTimeError)
-            failed = "no time was left for the converted model" if is_over else "the converted model does not"
+            name = "model" if before is after else "converted model"
+            failed = f"no time was left for the {name}" if is_over else f"the {name} does not"
+            failed = f"not in {self.runtime}" if before is after and not is_over else failed
             self.reasons.append(f"the source runs in {left.runtime}, but {failed}: {error.reason}")
             self.is_different = isinstance(error, CannotRunError) and (
                 not error.unsupported or self._alone_fails(right_names, error)

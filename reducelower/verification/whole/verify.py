@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -145,6 +145,8 @@ def verify(
             dims |= stated
             result = replace(result, proto=at_sizes(result.proto, stated))
         result = _with_outputs_like(source, result, said)
+        spare = _overridable(result.proto) - {value.name for value in source.proto.graph.input}
+        result = replace(result, proto=_without_inputs(result.proto, spare)) if spare else result
     said += [f"run at {listed(dims)} only"] if dims else []
     ordered = _in_order(source, result)
     left, right = ordered.proto, result.proto
@@ -208,6 +210,10 @@ def _interface_mismatch(before: ModelProto, after: ModelProto) -> str:
     specs, skipped = input_specs(after)
     extra = {*(spec.name for spec in specs), *skipped} - {value.name for value in before.graph.input}
     extra -= {tensor.name for tensor in before.graph.initializer if extra}
+    if fixed := _overridable(before) - {value.name for value in after.graph.input}:
+        return (
+            f"callers of the first model may give {sorted(fixed)} in place of defaults, and the second does not take it"
+        )
     return f"the converted model needs inputs that the source does not have: {sorted(extra)}" if extra else ""
 
 
@@ -266,3 +272,18 @@ def _released(before: ModelProto, after: ModelProto) -> set[str]:
     if before.ir_version >= DEFAULTS_SINCE:
         return set()
     return {tensor.name for tensor in before.graph.initializer} - {value.name for value in after.graph.input}
+
+
+def _overridable(model: ModelProto) -> set[str]:
+    """The inputs with a default, which callers may give another value."""
+    fed = {value.name for value in model.graph.input} if model.ir_version >= DEFAULTS_SINCE else set()
+    return fed & {tensor.name for tensor in model.graph.initializer}
+
+
+def _without_inputs(model: ModelProto, names: Collection[str]) -> ModelProto:
+    """A copy in which some initializers are no inputs, and so constants."""
+    copy = deepcopy(model)
+    kept = [value for value in copy.graph.input if value.name not in names]
+    del copy.graph.input[:]
+    copy.graph.input.extend(kept)
+    return copy
