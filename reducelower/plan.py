@@ -214,7 +214,8 @@ class Plan:
     @property
     def cautions(self) -> tuple[str, ...]:
         """What a reader must not miss if nothing is verified: forms that the caller chose and that lose range."""
-        losing = [site for site in self.sites if site.rule.startswith(CHOSEN) and site.op_type in _LOSING]
+        chosen = [site for site in self.sites if site.rule.startswith(CHOSEN) and not site.because]
+        losing = [site for site in chosen if site.op_type in _LOSING]
         if not losing:
             return ()
         does = f"{_by_operator(losing)}: infinite for large values, as the specification's body is"
