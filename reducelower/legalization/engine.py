@@ -25,7 +25,12 @@ from reducelower.legalization.whole import Attempt, Changed
 from reducelower.legalization.whole.dead_branches import without_dead_branches
 from reducelower.legalization.whole.features import inlined
 from reducelower.legalization.whole.sequences import MAKERS, without_sequences
-from reducelower.legalization.whole.stated_shapes import LOOPS, without_shapes_in_loops, without_sizes_below_zero
+from reducelower.legalization.whole.stated_shapes import (
+    LOOPS,
+    without_shapes_in_loops,
+    without_sizes_below_zero,
+    without_sizes_that_change,
+)
 from reducelower.legalization.whole.stored_values import without_constants, without_narrow_integers
 from reducelower.model.document import Document
 from reducelower.options import Settings, Target
@@ -119,6 +124,7 @@ _CHANGES: Sequence[_Change] = (
     _Change(without_constants, frozenset({"Constant"}), is_for_refusals=True),
     _Change(without_narrow_integers, is_for_refusals=True),
     _Change(without_sequences, MAKERS, is_for_refusals=True),
+    _Change(without_sizes_that_change, frozenset({"Loop"})),
     _Change(without_shapes_in_loops, LOOPS),  # this and the next look at a result, so they come last
     _Change(without_sizes_below_zero),
 )

@@ -160,7 +160,7 @@ class NodeRewriter:
     def _apply(self, remedy: Remedy, node: NodeProto, scope: AnyScope, trial: Trial) -> list[NodeProto] | None:
         """The nodes of a form that a search tries; None if it does not apply."""
         written = replacement(node, self.goal, scope, remedy.rules, self._own)
-        inner = self._within(_trial=trial)
+        inner = self._within(_trial=trial, _mistyped=True)  # it may be written for a version that lacks its type
         return None if written is None else inner.legalize_all(written.nodes, written.opset, scope)
 
     def _by_rule_of_domain(self, node: NodeProto, scope: AnyScope) -> tuple[list[NodeProto], str]:

@@ -132,6 +132,7 @@ def remedies_for(node: NodeProto, scope: Scope, problem: Misfit, book: RuleBook)
     If values overflow, these are only the ones that keep values in range: the rules made for that, or a wider type.
     """
     if any(fact.holds_in_every_form and fact.outcome not in _EXCUSABLE for fact in problem.facts):
+        yield _store_operands  # axes that are computed from constants may be known before the model runs
         return
     yield from _not_tried(_candidates(node, scope, problem, book), problem)
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
-from onnx import ModelProto, TensorShapeProto
+from onnx import ModelProto, TensorShapeProto, ValueInfoProto
 
 from reducelower.legalization.whole import Attempt, Changed
+from reducelower.lines import enumerated
 from reducelower.model.document import Document, new_objection
 from reducelower.model.graph import all_nodes, graphs, subgraphs
 from reducelower.model.protected import objection
 from reducelower.model.skeleton import without_weights
 from reducelower.model.value_info import clear_sizes_below_zero
 from reducelower.options import Settings
+from reducelower.types import Inference
 
-__all__ = ["LOOPS", "drop_shapes_in_loops", "without_shapes_in_loops", "without_sizes_below_zero"]
+__all__ = [
+    "LOOPS",
+    "drop_shapes_in_loops",
+    "without_shapes_in_loops",
+    "without_sizes_below_zero",
+    "without_sizes_that_change",
+]
 
 LOOPS = frozenset({"Loop", "Scan"})
 _MINUS_ONE = TensorShapeProto.Dimension(dim_value=-1).SerializeToString()
@@ -45,6 +54,45 @@ def drop_shapes_in_loops(model: ModelProto) -> Iterator[str]:
             value.type.tensor_type.ClearField("shape")
     if dropped:
         yield "dropped the shapes it states inside of loops, which are not what their nodes yield"
+
+
+def without_sizes_that_change(tried: Attempt, settings: Settings) -> Changed | None:
+    """The model without sizes stated of what a Loop carries that its body does not keep, if anything is rewritten.
+
+    Exporters state those of the first iteration. If one is not known, others that depend on it may not be kept either.
+    """
+    source, made, _ = tried
+    if made.message.graph == source.message.graph:
+        return None
+    eased = source.copy()
+    names: dict[str, None] = {}
+    while changing := list(_changing(eased)):
+        for value, axes in changing:
+            names[value.name] = None
+            for axis in axes:
+                value.type.tensor_type.shape.dim[axis].Clear()
+    sentence = f"took the sizes of {enumerated([*map(repr, names)], 3)} that a Loop changes for unknown"
+    return Changed(Document(eased), (sentence,)) if names else None
+
+
+def _changing(model: ModelProto) -> Iterator[tuple[ValueInfoProto, Sequence[int]]]:
+    """The inputs and outputs of bodies of Loops with sizes that are stated, and are others after an iteration."""
+    inference = Inference(model)
+    for key in inference.keys:
+        graph = inference.graph(key)
+        for body in chain.from_iterable(map(graph.inside, graph.holder.node)):
+            if body.node is None or body.node.op_type != "Loop":
+                continue
+            for given, left in zip(body.holder.input[2:], body.holder.output[1:], strict=False):
+                before, after = (inference.known(value.name, body).shape for value in (given, left))
+                if before is None or after is None or len(before) != len(after):
+                    continue
+                axes = [at for at, sizes in enumerate(zip(before, after, strict=True)) if sizes[0] != sizes[1]]
+                for value in (given, left):
+                    dims = value.type.tensor_type.shape.dim
+                    if stated := [at for at in axes if at < len(dims) and dims[at].WhichOneof("value")]:
+                        yield value, stated
+    inference.clear()
 
 
 def without_sizes_below_zero(tried: Attempt, settings: Settings) -> Changed | None:
