@@ -16,7 +16,7 @@ from reducelower.numerics.measure import Array, holds_special, is_float, lowest_
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.inputs.declared import InputSpec
 
-__all__ = ["FAR_DOWN", "FAR_UP", "Case", "Filling", "sprinkled"]
+__all__ = ["FAR_DOWN", "FAR_UP", "Case", "Filling", "kind_at", "sprinkled"]
 
 _WIDE = 50.0
 """Activations are saturated there."""
@@ -110,7 +110,8 @@ class Filling:
         if self.spec.element_type == TensorProto.STRING:
             pool = [*_WORDS, *limits.texts, *map(str.swapcase, limits.texts)]
             several = _any_of([between.join(pool) for between in (" ", "")])
-            return {"random": _any_of(_WORDS), "strings that are held": _any_of(pool), "several joined": several}
+            makers = {"random": _any_of(_WORDS), "strings that are held": _any_of(pool), "several joined": several}
+            return makers | {kind_at(text): _any_of([text]) for text in limits.texts_of_one[:_FIRST]}
         dtype = np.dtype(helper.tensor_dtype_to_np_dtype(self.spec.element_type))
         if dtype == np.bool_:
             return {"random": _any_of([False, True]), "false": _any_of([False]), "true": _any_of([True])}
@@ -122,6 +123,11 @@ class Filling:
             "random": lambda shape, rng: rng.standard_normal(shape) + 1j * rng.standard_normal(shape),
             "zeros": _any_of([0.0]),
         }
+
+
+def kind_at(constant: float | str) -> str:
+    """The kind of values that all are a constant."""
+    return f"at {constant!r}" if isinstance(constant, str) or constant != int(constant) else f"at {int(constant)}"
 
 
 def _any_of(values: Sequence[Any] | Array) -> _Maker:
@@ -174,7 +180,7 @@ def _floats(dtype: np.dtype[Any], limits: Limits) -> dict[str, _Maker]:
     for constant in limits.constants[:_FIRST]:
         step = abs(constant) / 2 + 1
         if abs(constant) + step < largest:
-            makers[f"at {constant:g}"] = _any_of([constant])
+            makers[kind_at(constant)] = _any_of([constant])
             # Just within an end, so that means lie on that side of the constant, too.
             ends = (("above", constant + step), ("below", constant - step))
             makers |= {f"{name} {constant:g}": _between(0.9 * end, end) for name, end in ends}
@@ -202,7 +208,7 @@ def _floats(dtype: np.dtype[Any], limits: Limits) -> dict[str, _Maker]:
         if not limits.open_to_special:
             makers |= {"infinity": sprinkled([np.inf, -np.inf]), "NaN": sprinkled([np.nan])}
             makers["only NaN"] = _any_of([np.nan])  # a maximum may drop a single NaN
-    return makers | {f"at {each:g}": _any_of([each]) for each in limits.constants[_FIRST:] if abs(each) < largest}
+    return makers | {kind_at(each): _any_of([each]) for each in limits.constants[_FIRST:] if abs(each) < largest}
 
 
 def _of_rows(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -259,6 +265,7 @@ def _integers(dtype: np.dtype[Any], limits: Limits) -> dict[str, _Maker]:
     }
     if near:
         makers["around constants"] = chosen(*near)
+    makers |= {kind_at(each): chosen(round(each)) for each in limits.constants if each == round(each)}
     whole = [[key for key in each if lowest <= key <= highest and key == round(key)] for each in limits.lists]
     makers |= {f"as held, {at}": _in_order(part) for at, part in _chunks(filter(None, whole))}
     return makers | {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
@@ -14,7 +14,7 @@ from reducelower.numerics.measure import Array, exact_numbers
 from reducelower.types.contents import evaluated
 from reducelower.verification.regions.pairs import Pair
 
-__all__ = ["FEW", "constants_of", "held_in", "lists_of", "texts_of"]
+__all__ = ["FEW", "constants_of", "differing", "held_in", "lists_of", "texts_of"]
 
 FEW = 8
 """A small constant has at most so many numbers; each is tried."""
@@ -22,6 +22,7 @@ _OF_LIST = 256
 # What operators map to labels, categories or n-grams, and what stands for a missing value, or in place of it.
 _KEYS = ("cats_", "imputed_", "keys_", "pool_", "replaced_")
 _LISTS = 4
+_SORTED = 1 << 16  # elements; weights are larger
 
 
 def held_in(pair: Pair) -> Iterator[Array]:
@@ -59,17 +60,50 @@ def _computed(nodes: Iterable[NodeProto], constants: Mapping[str, Array]) -> Ite
             yield value
 
 
+def differing(pair: Pair) -> Iterator[Array]:
+    """What one side alone holds, and the keys of what they map to other values, if both have the same operators."""
+    nodes = list(walk(pair.nodes)), list(walk(pair.replacement))
+    if [node.op_type for node in nodes[0]] != [node.op_type for node in nodes[1]]:
+        return
+    left, right = (
+        np.unique(np.concatenate([np.zeros(0), *(each.ravel() for each in held.values() if _may_be_compared(each))]))
+        for held in pair.constants
+    )
+    yield from (np.setdiff1d(left, right), np.setdiff1d(right, left))
+    for one, other in zip(*nodes, strict=True):
+        columns = [{item.name: _column(item) for item in node.attribute} for node in (one, other)]
+        rows: dict[int, Array] = {}
+        for name in columns[0].keys() & columns[1].keys():
+            here, there = columns[0][name], columns[1][name]
+            if here.shape == there.shape:
+                rows[here.size] = rows.get(here.size, np.zeros(here.size, np.bool_)) | (here != there)
+        for side in columns:
+            yield from (values[rows[values.size]] for values in side.values() if values.size in rows)
+
+
+def _may_be_compared(value: Array) -> bool:
+    return value.dtype.kind in "iuf" and value.size <= _SORTED
+
+
+def _column(attribute: AttributeProto) -> Array:
+    """The entries of an attribute that is a list; none for others."""
+    if attribute.type == AttributeProto.TENSOR and attribute.t.data_location != TensorProto.EXTERNAL:
+        return numpy_helper.to_array(attribute.t).ravel()
+    is_list = attribute.type in (AttributeProto.FLOATS, AttributeProto.INTS, AttributeProto.STRINGS)
+    return np.array(helper.get_attribute_value(attribute) if is_list else [])
+
+
 def texts_of(held: Iterable[Array]) -> tuple[str, ...]:
     """Some of the strings among constants and attributes."""
     texts = (item for value in held for item in exact_numbers(value.ravel()[:_OF_LIST]).tolist())
     return tuple(dict.fromkeys(texts))[:_OF_LIST]
 
 
-def constants_of(held: Sequence[Array]) -> tuple[float, ...]:
+def constants_of(held: Iterable[Array], most: int = FEW) -> tuple[float, ...]:
     """The smallest numbers among small constants."""
-    numbers = dict.fromkeys(float(item) for value in held if value.size <= FEW for item in value.ravel().tolist())
+    numbers = dict.fromkeys(float(item) for value in held if value.size <= most for item in value.ravel().tolist())
     finite = [value for value in numbers if value == value and abs(value) < 1e300]
-    return tuple(sorted(finite, key=abs)[:FEW])
+    return tuple(sorted(finite, key=abs)[:most])
 
 
 def lists_of(held: Iterable[Array]) -> list[list[float]]:

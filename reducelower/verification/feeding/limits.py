@@ -15,7 +15,7 @@ from reducelower.model.numbers import SIGNED, UNSIGNED
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, element_type_of, identical, measure
 from reducelower.numerics.tolerance import tolerance_for
-from reducelower.verification.feeding.held import FEW, constants_of, held_in, lists_of, texts_of
+from reducelower.verification.feeding.held import FEW, constants_of, differing, held_in, lists_of, texts_of
 from reducelower.verification.feeding.roles import HANDING_ON, SELECTING, Role, roles_of
 from reducelower.verification.inputs.declared import Dims
 from reducelower.verification.operators import column, of_kind, row_of
@@ -35,6 +35,7 @@ _SIZE_TYPES = (np.int32, np.int64)  # the types of positions and sizes; a zero p
 LARGEST_FED = 8  # a size that is fed to every region
 LARGEST_BOUND = 140_000  # of sizes and counts beside constants
 _MOST_BOUNDS = 8
+_DIFFERING = 16  # numbers that one side alone holds; each is fed
 _UNKNOWN = Role("whole number", "")  # which says least
 
 
@@ -55,9 +56,11 @@ class Limits:
         open_to_overflow: whether an operator's page leaves open what integers become that their type does not hold.
         rounds_to_integers: whether floats are rounded to integers, which is undefined beyond the range of integers.
         cast_to: the integer types that values are cast to.
-        constants: small numbers that either side holds, to try values on both sides of each.
+        of_one: small numbers that one side alone holds, or maps to something else.
+        constants: these, and small numbers that either side holds, to try values on both sides of each.
         lists: numbers to fill inputs with, in order: if values are compared, some of those in each constant.
         texts: the strings that either side holds.
+        texts_of_one: those that one side alone holds, or maps to something else.
         takes_empty: whether empty tensors may be fed.
         takes_any: whether the replacement must accept data without elements.
         has_steps: whether floats are rounded or compared, so that a slight difference shows in few of many values.
@@ -78,9 +81,11 @@ class Limits:
     open_to_overflow: bool = False
     rounds_to_integers: bool = False
     cast_to: Collection[int] = ()
+    of_one: tuple[float, ...] = ()
     constants: tuple[float, ...] = ()
     lists: Sequence[Sequence[float]] = ()
     texts: tuple[str, ...] = ()
+    texts_of_one: tuple[str, ...] = ()
     takes_empty: bool = True
     takes_any: bool = True
     has_steps: bool = False
@@ -135,8 +140,10 @@ def limits_of(pair: Pair) -> Limits:
         divisors |= used("divisors by themselves")
     has_steps = rounds or bool(cast_to) or any(node.op_type in of_kind("stepping") for node in both)
 
+    only_one = list(differing(pair))
+    of_one = constants_of(filter(_is_numeric, only_one), _DIFFERING)
     held = list(held_in(pair))
-    numeric = [value for value in held if value.dtype.kind in "iuf"]
+    numeric = list(filter(_is_numeric, held))
     small = (value for value in numeric if value.dtype in _SIZE_TYPES and value.size <= FEW)
     sizes = {abs(item) for value in small for item in value.ravel().tolist()}
     dims = {**shapes, **{item.name: item.dims or () for item in pair.inputs}}
@@ -160,9 +167,11 @@ def limits_of(pair: Pair) -> Limits:
         open_to_overflow=bool(kinds & of_kind("open to overflow")),
         rounds_to_integers=rounds,
         cast_to=cast_to,
-        constants=constants_of(numeric),
+        of_one=of_one,
+        constants=tuple(dict.fromkeys((*of_one, *constants_of(numeric)))),
         lists=lists_of(numeric) if has_steps else (),
         texts=texts_of(value for value in held if value.dtype.kind in "OSUT"),
+        texts_of_one=texts_of(value for value in only_one if value.dtype.kind in "OSUT"),
         takes_empty=conditions().feeds_empty and len(own) == len(both) and not kinds & of_kind("ending on empty"),
         takes_any=takes_any(both),
         has_steps=has_steps,
@@ -170,6 +179,10 @@ def limits_of(pair: Pair) -> Limits:
         bounds=[size for size in sorted(sizes) if least < size < LARGEST_BOUND][:_MOST_BOUNDS],
         only_moves=all(node.op_type in of_kind("handing on", "taking") for node in both),
     )
+
+
+def _is_numeric(value: Array) -> bool:
+    return value.dtype.kind in "iuf"
 
 
 def _uses(nodes: Sequence[NodeProto]) -> Mapping[str, set[str]]:

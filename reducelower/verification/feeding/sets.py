@@ -15,7 +15,7 @@ import numpy as np
 
 from reducelower.numerics.measure import Array, holds_special, is_float
 from reducelower.verification.feeding.bases import DRAWS, Accepts, Bases
-from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case
+from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case, kind_at
 from reducelower.verification.feeding.limits import LARGEST_BOUND, LARGEST_FED
 from reducelower.verification.feeding.roles import SELECTING
 from reducelower.verification.feeding.sizes import LARGE, Base
@@ -91,15 +91,17 @@ class Sets(Bases):
 
         Every set fills all inputs, so with very many only some are varied alone, from the first to near the last.
         """
-        for at, kind in enumerate(self._kinds_in_all(base)):
-            yield self._case(base, kind, 1, at)
+        for place, kind in enumerate(self._kinds_in_all(base)):
+            yield self._case(base, kind, 1, place)
         if len(self.specs) < 2 or self.limits.only_moves:
             return
+        own = [*map(kind_at, self.limits.of_one), *map(kind_at, self.limits.texts_of_one)]
+        alone = {**_ALONE, **dict.fromkeys(own, "random")}
         for number, name in list(enumerate(self._data, 1))[:: max(1, math.ceil(len(self._data) ** 2 / _FILLED))]:
-            for at, (kind, others) in enumerate(_ALONE.items()):
+            for place, (kind, others) in enumerate(alone.items()):
                 if kind in self._fillings[name].kinds:
                     label = f"{kind} values in input {number} beside {others} ones"
-                    yield self._case(base, others, 3, number, at, but={name: kind}, label=label)
+                    yield self._case(base, others, 3, number, place, but={name: kind}, label=label)
 
     def _kinds_in_all(self, base: Base) -> list[str]:
         kinds = [kind for kind in self._kinds if kind not in (FAR_UP, FAR_DOWN)]
