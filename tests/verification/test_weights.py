@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import onnxruntime as ort
@@ -12,7 +14,14 @@ from reducelower.files.external import external_tensors
 from reducelower.verification import verify
 from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime
 from reducelower.verification.running.source import Source
-from reducelower.verification.running.weights import held_by, held_name, is_held, with_weights, without_weights
+from reducelower.verification.running.weights import (
+    held_by,
+    held_name,
+    in_files,
+    is_held,
+    with_weights,
+    without_weights,
+)
 from tests.models import model
 
 SIZE = 200
@@ -60,6 +69,18 @@ def test_it_runs_as_the_model_does(runtime: OnnxRuntime | ReferenceRuntime) -> N
     (result,) = runtime.load(source).run({"x": X})
     (expected,) = ort.InferenceSession(given.SerializeToString()).run(None, {"x": X})
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_weights_in_a_file_are_read_from_there(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(multiplying(), path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    source = Source.of(onnx.load(path, load_external_data=False), tmp_path)
+    placed, folder = in_files(source.proto)
+    assert (held_by(placed), folder) == ({}, tmp_path)
+    (expected,) = ort.InferenceSession(str(path)).run(None, {"x": X})
+    np.testing.assert_allclose(OnnxRuntime().load(source).run({"x": X})[0], expected, rtol=1e-5, atol=1e-5)
+    (tmp_path / "w.bin").write_bytes(np.zeros_like(W).tobytes())  # what is mapped is not read anew
+    assert in_files(source.proto) == (source.proto, None)
 
 
 def test_what_is_wrong_with_a_model_is_said_of_the_model() -> None:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from reducelower.verification.running.clock import terminated_after
 from reducelower.verification.running.conditions import conditions, under
 from reducelower.verification.running.memory import TooLargeError, allowed_bytes, check_results
 from reducelower.verification.running.source import CannotRunError, Session, Source, default_opset
-from reducelower.verification.running.weights import held_by
+from reducelower.verification.running.weights import held_by, in_files
 
 __all__ = ["OLDEST", "OnnxRuntime"]
 
@@ -45,15 +46,18 @@ class OnnxRuntime:
         return _IsolatedSession(partial(self._load, source)) if conditions().isolates else self._load(source)
 
     def _load(self, source: Source) -> Session:
-        weights = held_by(source.proto)
-        if weights:
+        model, folder = in_files(source.proto)
+        weights = held_by(model)
+        if weights or folder is not None:
             try:
-                return self._session(source, source.proto.SerializeToString(), weights)
+                return self._session(source, model.SerializeToString(), weights, folder)
             except CannotRunError:
                 pass  # its message is about the complete model, loaded below
         return self._session(source, source.serialized(), {})
 
-    def _session(self, source: Source, model: bytes, weights: Mapping[str, Array]) -> Session:
+    def _session(
+        self, source: Source, model: bytes, weights: Mapping[str, Array], folder: Path | None = None
+    ) -> Session:
         try:
             import onnxruntime
         except ImportError as error:
@@ -68,10 +72,12 @@ class OnnxRuntime:
         if all(item.domain != _MICROSOFT for item in source.proto.opset_import):  # some kernels there need packing
             # It takes longer than it saves in a few runs, and may change the order of computation on one side.
             options.add_session_config_entry("session.disable_prepacking", "1")
+        if folder is not None:
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
         if weights:
             values = [onnxruntime.OrtValue.ortvalue_from_numpy(value) for value in weights.values()]
             options.add_external_initializers(list(weights), values)
-        elif len(model) < _SMALL:
+        elif folder is None and len(model) < _SMALL:
             options.intra_op_num_threads = 1  # to start more would take longer than the run
         try:
             with _with_arena(options, len(model)):

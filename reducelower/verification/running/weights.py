@@ -11,6 +11,7 @@ import mmap
 from copy import deepcopy
 from itertools import count
 from math import prod
+from pathlib import Path
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -21,15 +22,18 @@ from reducelower.model.numbers import value_of_tensor
 from reducelower.model.skeleton import DEFAULTS_SINCE, skeleton
 from reducelower.numerics.measure import Array
 
-__all__ = ["held_by", "held_name", "is_held", "value_of", "with_weights", "without_weights"]
+__all__ = ["held_by", "held_name", "in_files", "is_held", "value_of", "with_weights", "without_weights"]
 
 _LARGE = 1 << 16  # bytes
 _WIDEST = 16  # bytes of an element
-_HASHED = 4096  # bytes of a value, enough to tell it from most others
+_PIECES, _PIECE = 16, 256  # bytes of a value, enough to tell it from most others, in few pages of its file
 _PREFIX = "held in memory/"
 
 _arrays: WeakValueDictionary[str, Array] = WeakValueDictionary()
 """Arrays by name. A model that refers to an array is of no use once nobody keeps that array."""
+
+_places: dict[str, tuple[Path, object, int]] = {}
+"""The file of some of them, its state, and the position in it, by name."""
 
 
 def without_weights(model: ModelProto, folder: DataFolder | None = None) -> tuple[ModelProto, list[Array]]:
@@ -49,6 +53,8 @@ def without_weights(model: ModelProto, folder: DataFolder | None = None) -> tupl
         and tensor.name not in defaults
         for tensor in model.graph.initializer
     ]
+    for name in _places.keys() - _arrays.keys():
+        del _places[name]
     arrays: list[Array] = []
     if not any(large) and folder is None:
         return model, arrays
@@ -60,6 +66,9 @@ def without_weights(model: ModelProto, folder: DataFolder | None = None) -> tupl
             continue
         name, array = _named(_array_of(tensor, folder))
         arrays.append(array)
+        if tensor.data_location == TensorProto.EXTERNAL and folder is not None:
+            path = folder.find(tensor).path
+            _places[name] = path, _state(path), _entry(tensor, "offset")
         placed = copy.graph.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
         placed.doc_string = tensor.doc_string
         placed.metadata_props.extend(tensor.metadata_props)
@@ -98,24 +107,33 @@ def mapped(tensor: TensorProto, folder: DataFolder | None) -> memoryview:
     """The bytes of external data, read from the file on use."""
     assert folder is not None
     path = folder.find(tensor).path
-    entries = {item.key: item.value for item in tensor.external_data}
     with path.open("rb") as file:
-        status = path.stat()
-        key = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-        if not status.st_size:
+        if not path.stat().st_size:
             return memoryview(b"")
+        key = _state(path)
         memory = _maps.get(key)
         if memory is None:
             memory = _maps[key] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    start = int(entries.get("offset", 0))
-    length = int(entries.get("length", 0)) or bytes_of(tensor)
+    start, length = _entry(tensor, "offset"), _entry(tensor, "length") or bytes_of(tensor)
     return memoryview(memory)[start : start + length if length else None]
+
+
+def _state(path: Path) -> object:
+    """Another one once something else is in the file."""
+    status = path.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _entry(tensor: TensorProto, key: str) -> int:
+    """A number in what a tensor says of its external data; 0 if it says nothing."""
+    return next((int(item.value) for item in tensor.external_data if item.key == key), 0)
 
 
 def _named(array: Array) -> tuple[str, Array]:
     """The name of a value, and the array that is kept for it."""
     data = array.reshape(-1).view(np.uint8)
-    digest = hash(data[:: max(data.size // _HASHED, 1)].tobytes())
+    step = max(data.size // _PIECES, 1)
+    digest = hash(b"".join(data[at : at + _PIECE].tobytes() for at in range(0, data.size, step)))
     for number in count():  # different values may have the same hash
         name = f"{_PREFIX}{array.dtype}{list(array.shape)}/{digest:x}/{number}"
         kept = _arrays.setdefault(name, array)
@@ -154,6 +172,32 @@ def held_name(tensor: TensorProto) -> str:
 def held_by(model: ModelProto) -> dict[str, Array]:
     """The arrays that a model refers to, by name of the initializer."""
     return {tensor.name: held_array(tensor) for tensor in model.graph.initializer if is_held(tensor)}
+
+
+def in_files(model: ModelProto) -> tuple[ModelProto, Path | None]:
+    """The model with references to a file in place of arrays that are mapped from one, and the folder of these files.
+
+    onnxruntime copies arrays that it is given, and maps files. None if no array is from a file.
+    """
+    places = {
+        _location(tensor): _places.get(_location(tensor)) for tensor in model.graph.initializer if is_held(tensor)
+    }
+    kept = {name: (place[0], place[2]) for name, place in places.items() if place and _is_there(*place[:2])}
+    if not kept:
+        return model, None
+    folder = next(iter(kept.values()))[0].parent
+    copy = deepcopy(model)
+    for tensor in copy.graph.initializer:
+        path, offset = kept.get(_location(tensor), (folder, 0))
+        if is_held(tensor) and path.parent == folder:
+            del tensor.external_data[:]
+            for key, value in (("location", path.name), ("offset", offset), ("length", bytes_of(tensor))):
+                tensor.external_data.add(key=key, value=str(value))
+    return copy, folder
+
+
+def _is_there(path: Path, state: object) -> bool:
+    return path.exists() and _state(path) == state
 
 
 def with_weights(model: ModelProto) -> ModelProto:

@@ -55,12 +55,15 @@ def _drawn(comparison: Comparison) -> None:
     Two runtimes draw numbers of their own, whatever the seed. What is drawn by probability may be certain here.
     """
     kinds = {node.op_type for node in all_nodes(comparison.before.proto)} & RANDOM
+    if not kinds:
+        return
     run, names = comparison.left, comparison.output_names
-    drawn = set(names if kinds & BY_PROBABILITY or (kinds and not comparison.are_together) else ())
-    for at in comparison.differing_cases() * REDRAWN if kinds else ():
+    session = run.load()
+    drawn = set(names if kinds & BY_PROBABILITY or not comparison.are_together else ())
+    for at in comparison.differing_cases() * REDRAWN:
         if all(item.name in drawn for item in comparison.differing):
             break
-        again = run.session.run(run.given(at))[: len(names)]
+        again = session.run(run.given(at))[: len(names)]
         compared = compare_outputs(names, run.results[at], again, runtime="")
         drawn |= {item.name for item in compared if item.verdict == "different"}
     reason = f"the source gives different values each time it is run ({', '.join(sorted(kinds))})"

@@ -24,18 +24,21 @@ class Run:
     """A model in a runtime: the sets of inputs, and what it gave for each.
 
     Attributes:
-        session: the loaded model; after its outputs it gives the inner values that are watched.
         instead: why it does not run in the runtime in which it should; empty if it does.
         inside: the inner values that are watched, by name, on the first set of inputs.
     """
 
     source: Source
     runtime: str
-    session: Session
     cases: Sequence[dict[str, Any]] = ()
     results: Sequence[list[Any]] = ()
     inside: Mapping[str, Any] = field(default_factory=dict)
     instead: str = ""
+
+    def load(self, inner: Sequence[str] = ()) -> Session:
+        """The model once more, with inner values in place of its outputs; of large ones, one at a time is loaded."""
+        source = replace(self.source, proto=with_outputs(self.source.proto, inner)) if inner else self.source
+        return runtime_named(self.runtime).load(source)
 
     def given(self, at: int) -> dict[str, Any]:
         """A set of inputs, without those that the model does not have."""
@@ -57,8 +60,7 @@ class Run:
         graph, values = self.source.proto.graph, self.known(at)
         inner = [name for node in graph.node for name in node.output if name in names and name not in values]
         if inner:
-            shown = replace(self.source, proto=with_outputs(self.source.proto, inner))
-            results = runtime_named(self.runtime).load(shown).run(self.given(at))
+            results = self.load(inner).run(self.given(at))
             values |= dict(zip(inner, results, strict=True))
         return constants(self.source, names) | {name: values[name] for name in names if name in values}
 
@@ -131,7 +133,7 @@ class SourceRuns:
             accepted = Accepted(session, source.proto, self.given, notes, self.takes_empty)
             accepted.find(specs)
             inside = dict(zip(watched, accepted.inside, strict=True))
-            return Run(source, name, session, accepted.cases, accepted.results, inside)
+            return Run(source, name, accepted.cases, accepted.results, inside)
 
         if watched:
             with suppress(CannotRunError):
@@ -151,11 +153,12 @@ def run_result(source: Source, names: Sequence[str], before: Run, notes: list[st
     """
 
     def taken(name: str) -> Run:
-        run = Run(source, name, runtime_named(name).load(source), before.cases)
+        run = Run(source, name, before.cases)
+        session = run.load()
         results: list[list[Any]] = []
         for at in range(len(before.cases)):
             try:
-                results.append(run.session.run(run.given(at)))
+                results.append(session.run(run.given(at)))
             except OutOfTimeError:
                 if not results:
                     raise
