@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from reducelower.numerics.measure import element_type_of, identical, is_float
+from reducelower.numerics.measure import element_type_of, identical, is_float, smallest_and_eps
 from reducelower.verification.checking.tally import Tally
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.sets import Sets
@@ -19,7 +19,7 @@ from reducelower.verification.feeding.shapes import unfit
 from reducelower.verification.inputs.declared import are_stated
 from reducelower.verification.judging.compare import compare_outputs, unlike
 from reducelower.verification.judging.judge import judge
-from reducelower.verification.judging.question import Question
+from reducelower.verification.judging.question import NEAR_THE_END, Question
 from reducelower.verification.judging.sides import Sides
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.conditions import conditions
@@ -30,6 +30,7 @@ __all__ = ["run_both"]
 
 _ORDINARY = 100.0  # magnitude of inputs
 _BEYOND = 2.0  # times the bound, of values that are judged once more
+_WIDE = 1e30  # the largest number of a type that no activation comes close to
 _HALVINGS = 24  # the range of double has 2048 octaves, and the bound is exact to a thousandth of one
 
 
@@ -91,6 +92,8 @@ class _Run:
         if tally.status == "loses range" and self._losing is not None:
             tally.bound = self._bound(self._losing)
             self._judge_beyond(tally.bound, self._losing)
+            if tally.status == "loses range" and self._is_at_the_end(tally.bound, self._losing):
+                tally.status = "overflow"
         return tally
 
     def _compare(self, case: Case, at: int, before: Any, after: Any) -> None:
@@ -140,6 +143,15 @@ class _Run:
         except CannotRunError:
             return 0.0
         return low
+
+    def _is_at_the_end(self, bound: float, case: Case) -> bool:
+        """Whether only numbers close to the limit of a wide type are lost, and neither side replaces the other.
+
+        Where between there and the limit sums overflow, the order of operations decides.
+        """
+        floats = (value for value in case.feeds.values() if isinstance(value, np.ndarray) and is_float(value))
+        end = min((smallest_and_eps(value.dtype)[2] for value in floats), default=0.0)
+        return end > _WIDE and bound > end * NEAR_THE_END and not self._sides.pair.site.rule
 
     def _judge_beyond(self, bound: float, case: Case) -> None:
         """Judge values not far above the bound, since the definition of the operator may only lose larger ones."""

@@ -115,7 +115,7 @@ def _by_range(question: Question) -> Iterator[_Explained]:
             elements |= ~np.isfinite(question.source) | ~np.isfinite(question.result)
         yield _Explained(elements, "overflow", "overflow in one order of operations and not in another")
     if question.case.is_special and not question.is_conversion and question.has_other_weights:
-        elements = ~np.isfinite(question.source) & ~np.isfinite(question.result)
+        elements = ~np.isfinite(question.source) | ~np.isfinite(question.result)
         yield _Explained(elements, "overflow", "are infinite with some weights and NaN with others")
 
 
@@ -178,14 +178,15 @@ def _by_double(question: Question) -> Iterator[_Explained]:
 def _by_body(question: Question) -> Iterator[_Explained]:
     """The source as function bodies of the specification, in the same runtime and element type.
 
-    What they overflow on is a loss of range, except on inputs so large that sums of a few of them overflow.
+    What they overflow on is a loss of range, except on infinities, and on inputs so large that sums of a few overflow.
     """
     body = question.given("as bodies")
     if body is None and question.sides.pair.is_raised:  # the operator is the result
         body = question.given("as bodies", of_result=True)
     if body is not None:
         elements = question.is_close(body)
-        if question.is_float and not (question.is_extreme and question.exact is None):
+        may_be_lost = question.case.is_special or (question.is_extreme and question.exact is None)
+        if question.is_float and not may_be_lost:
             elements &= np.isfinite(question.result)
         yield _Explained(elements, "overflow", "lose digits or range, as the specification's body of the operator does")
 
