@@ -28,6 +28,7 @@ ELSEWHERE: Mapping[str, tuple[str, str]] = {
         "tests/legalization/cases/refused.toml",
         "an optional that is none is not taken where only optionals are",
     ),
+    "MaxUnpool 9 to 8": ("tests/runtimes/cases/forms.toml", "MaxUnpool puts each element where its index says"),
     "GRU 2 to 3": (RECURRENT, "test_the_misspelled_default_direction_is_spelled_out"),
     "GRU 3 to 2": (RECURRENT, "test_the_misspelled_default_direction_is_spelled_out"),
     **{
