@@ -36,7 +36,7 @@ def written_for(node: NodeProto, opset: int) -> int | None:
 
 def has_form(node: NodeProto, operator: defs.OpSchema) -> bool:
     """Whether a node fits a schema by the number of inputs and outputs, and by names and types of attributes."""
-    if len(node.input) < operator.min_input or _count(node.input) > operator.max_input:
+    if not all(node.input[: operator.min_input]) or not operator.min_input <= _count(node.input) <= operator.max_input:
         return False
     if _count(node.output) > operator.max_output:
         return False
@@ -73,14 +73,18 @@ def may_be_of_another_opset(op_type: str, opset: int, attributes: Collection[str
 def _foreign_attributes(op_type: str, opset: int) -> frozenset[str] | None:
     """The attributes that only other opset versions have; None if nodes of another version may have none of them.
 
-    Instead these have more inputs, or an attribute of the same name with another type, or the operator was withdrawn.
+    Instead these have other numbers of inputs, or an attribute of the same name with another type, or the operator was
+    withdrawn.
     """
     own = schema_in_force(op_type, opset, "")
     if own is None:
         return frozenset()
     forms = [form for version in versions(op_type) if (form := schema_in_force(op_type, version, "")) is not None]
     is_hidden = own.deprecated or any(
-        form.max_input > own.max_input or _has_other_types(form.attributes, own.attributes) for form in forms
+        form.max_input > own.max_input
+        or form.min_input < own.min_input
+        or _has_other_types(form.attributes, own.attributes)
+        for form in forms
     )
     names = frozenset(name for form in forms for name in form.attributes)
     return None if is_hidden else names - own.attributes.keys() - _WITHOUT_EFFECT

@@ -66,7 +66,7 @@ def _replace_unstated(graph: GraphProto) -> None:
     """Put nodes in the place of the inputs and outputs that lack a type or shape."""
     for position in reversed(range(len(graph.output))):
         if not _is_stated(graph.output[position]):
-            graph.node.append(make_node("Read", [graph.output[position].name], [], domain=_DOMAIN))
+            graph.node.append(make_node("Output", [graph.output[position].name], [], domain=_DOMAIN))
             del graph.output[position]
     for position in reversed(range(len(graph.input))):
         value = graph.input[position]
