@@ -16,6 +16,7 @@ from reducelower.model.skeleton import without_weights
 from reducelower.model.value_info import clear_sizes_below_zero
 from reducelower.options import Settings
 from reducelower.types import Inference
+from reducelower.types.sizes import Polynomial, Size
 
 __all__ = [
     "LOOPS",
@@ -87,12 +88,20 @@ def _changing(model: ModelProto) -> Iterator[tuple[ValueInfoProto, Sequence[int]
                 before, after = (inference.known(value.name, body).shape for value in (given, left))
                 if before is None or after is None or len(before) != len(after):
                     continue
+                dims = [value.type.tensor_type.shape.dim for value in (given, left)]
                 axes = [at for at, sizes in enumerate(zip(before, after, strict=True)) if sizes[0] != sizes[1]]
-                for value in (given, left):
-                    dims = value.type.tensor_type.shape.dim
-                    if stated := [at for at in axes if at < len(dims) and dims[at].WhichOneof("value")]:
-                        yield value, stated
+                alike = {at for at, both in enumerate(zip(*dims, strict=False)) if both[0] == both[1]}
+                axes = [at for at in axes if not (at in alike and _is_untold(after[at], inference))]
+                for value, stated in zip((given, left), dims, strict=True):
+                    if named := [at for at in axes if at < len(stated) and stated[at].WhichOneof("value")]:
+                        yield value, named
     inference.clear()
+
+
+def _is_untold(size: Size, inference: Inference) -> bool:
+    """Whether inference tells nothing of a size, so that it may be what is stated."""
+    is_atom = isinstance(size, Polynomial) and len(size.atoms) == 1 and size == Polynomial.atom(*size.atoms)
+    return is_atom and not inference.atoms.name(size)
 
 
 def without_sizes_below_zero(tried: Attempt, settings: Settings) -> Changed | None:
