@@ -30,6 +30,7 @@ _SIZES = 6  # free sizes that are replaced by others
 _COUNTS = 16  # numbers beside constants, fed as an index or a count
 _ROWS = 500  # sets at most to reach every row of a table
 _OVERLAPPING = 60  # sets of boxes, since few overlap by as much as a constant says
+_DRAWN = 400  # sets of few values each, so that some lie close to a step
 _FILLED = 400  # inputs filled in one round of sets that vary one operand each
 _ALONE = {"wide": "random", "NaN": "random", "infinity": "zeros", FAR_UP: FAR_DOWN, FAR_DOWN: FAR_UP}
 """Kinds of values in one input, and those in all others."""
@@ -170,12 +171,18 @@ class Sets(Bases):
         return sorted({size + step for size in held for step in (0, 1) if size < LARGEST_BOUND})[:_COUNTS]
 
     def _many(self, base: Base, accepts: Accepts) -> Iterator[Case]:
-        """Values of many elements, so that some lie close to a step."""
-        size = max(2, round(_MANY ** (1 / len(base.sizes)))) if base.sizes and self.limits.has_steps else 0
-        resized = self.at(base, dict.fromkeys(base.sizes, size), accepts) if size else None
+        """Values of many elements, so that some lie close to a step; of fixed sizes, as many sets."""
+        if not self.limits.has_steps:
+            return
+        kinds = [kind for kind in _OF_MANY if kind in self._kinds]
+        if not base.sizes:
+            again = min(_DRAWN, _MANY // max(base.count(), 1)) if kinds else 0
+            yield from (self._case(base, kinds[draw % len(kinds)], 7, draw) for draw in range(again))
+            return
+        size = max(2, round(_MANY ** (1 / len(base.sizes))))
+        resized = self.at(base, dict.fromkeys(base.sizes, size), accepts)
         if resized is not None and resized.count() <= LARGE:
-            kinds = [kind for kind in _OF_MANY if kind in self._kinds]
-            yield from (self._case(resized, kind, 7, at) for at, kind in enumerate(kinds))
+            yield from (self._case(resized, kind, 7, place) for place, kind in enumerate(kinds))
             yield from self._places_drawn(resized, accepts, len(_OF_PLACES) if self._unruled else 0)
 
     def _other_sizes(self, base: Base, accepts: Accepts) -> Iterator[Case]:
