@@ -233,6 +233,7 @@ def _in_place(pair: Pair, check: Callable[[Pair], SiteVerification]) -> tuple[Pa
             alone = check(pair)
             if alone.status != "not run":  # the nodes around it may just not have given the values on which it differs
                 reason = f"{alone.reason}, but not on what the nodes around it gave in {found.cases} sets of values"
+                reason += "; give inputs that tell more with --input, --dim or --test-data"
                 found = replace(alone, status="not run", reason=reason)
             return around, found
     return None

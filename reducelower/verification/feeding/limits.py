@@ -14,7 +14,6 @@ from reducelower.model.graph import subgraphs, walk
 from reducelower.model.numbers import SIGNED, UNSIGNED
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, element_type_of, identical, measure
-from reducelower.numerics.tolerance import tolerance_for
 from reducelower.verification.feeding.held import FEW, constants_of, differing, held_in, lists_of, texts_of
 from reducelower.verification.feeding.roles import HANDING_ON, SELECTING, Role, roles_of
 from reducelower.verification.inputs.declared import Dims
@@ -247,7 +246,7 @@ def _elements_changed(table: Array, others: Mapping[str, Array]) -> Array | None
     alike = [other for other in others.values() if (other.shape, other.dtype) == (table.shape, table.dtype)]
     if not alike or any(identical(table, other) for other in alike):
         return None
-    found = [measure(table, other, tolerance_for(element_type_of(table))).elements for other in alike]
+    found = [measure(table, other, conditions().tolerance(element_type_of(table))).elements for other in alike]
     return min((elements for elements in found if elements is not None), key=np.count_nonzero, default=None)
 
 

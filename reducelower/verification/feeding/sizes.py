@@ -11,7 +11,7 @@ from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.inputs.declared import InputSpec, Named, bound, names_in, shape_at
 from reducelower.verification.running.memory import most_elements
 
-__all__ = ["LARGE", "SOME", "Base", "ladder", "of_held", "of_region"]
+__all__ = ["LARGE", "SOME", "Base", "ladder", "of_held", "of_length", "of_region"]
 
 LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
 SOME = 48  # elements, so that every value of a kind is likely to be among them
@@ -62,6 +62,14 @@ def ladder(dims: Named, fixed: Mapping[str, int]) -> Iterator[dict[str, int]]:
         sizes = dict(fixed) | {name: batch if name in batches else other for name in free}
         if count(sizes) <= most:
             yield sizes
+
+
+def of_length(dims: Named, fixed: Mapping[str, int], length: int) -> Iterator[dict[str, int]]:
+    """One of each batch, and this length for all other free dimensions, unless that is too much."""
+    batches, free = _batches(dims), [name for name in names_in(dims) if name not in fixed]
+    sizes = {**fixed, **{name: 1 if name in batches else length for name in free}}
+    if not batches.issuperset(free) and Base(dims, {}, {}).count(sizes) <= _MOST:
+        yield sizes
 
 
 def of_held(dims: Named, fixed: Mapping[str, int], held: Iterable[int]) -> Iterator[dict[str, int]]:

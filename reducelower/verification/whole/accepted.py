@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,7 @@ from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import INTEGERS, Limits
 from reducelower.verification.feeding.roles import roles_of
 from reducelower.verification.feeding.shapes import unfit
-from reducelower.verification.feeding.sizes import Base, ladder, of_held
+from reducelower.verification.feeding.sizes import Base, ladder, of_held, of_length
 from reducelower.verification.inputs.declared import InputSpec, are_stated, bound, input_specs, named, names_in
 from reducelower.verification.judging.compare import tells
 from reducelower.verification.running.conditions import conditions
@@ -29,6 +30,7 @@ __all__ = ["Accepted"]
 
 _ENOUGH = 2  # sets of inputs with different sizes, that give every output elements
 _OF_WEIGHTS = 12  # sizes
+_PLACES = 8  # along each axis of the smallest map, so that windows there have something to look at
 _KINDS = ("wide", "false", "true")  # beyond the saturation of activations, and both truth values
 # Integers may be a mask, whose other values than zero and one overflow, or the size that a picture should have.
 _INTEGERS = (0, 1), (1, 1), (100, 100)
@@ -93,6 +95,10 @@ class Accepted:
             found = found or base
             if sum(map(all, self._told)) >= _ENOUGH:
                 break
+        step = _longest_step(self.model)
+        for sizes in of_length(empty.dims, fixed, _PLACES * step) if step > 1 else ():
+            large = self._at(bases, empty, sizes, len(self.cases))
+            found = found or large
         if found is None:
             error = next((each for each in self._failures if isinstance(each, TooLargeError)), None)
             raise error or CannotRunError(f"no inputs were found that it accepts: {self._failures[0].reason}")
@@ -197,3 +203,14 @@ def _sizes_of(specs: Sequence[InputSpec], given: Mapping[str, Any]) -> dict[str,
     for spec in specs:
         sizes |= bound(spec.dims or (), getattr(given.get(spec.name), "shape", ()))
     return sizes
+
+
+def _longest_step(model: ModelProto) -> int:
+    """How many elements of the inputs one element of the smallest map stands for, along an axis, by the strides."""
+    steps: dict[str, float] = defaultdict(lambda: 1.0)
+    for node in model.graph.node:
+        strides = max((size for item in node.attribute if item.name == "strides" for size in item.ints), default=1)
+        step = max(map(steps.__getitem__, node.input), default=1.0)
+        step = step / strides if node.op_type == "ConvTranspose" else step * strides
+        steps.update(dict.fromkeys(node.output, step))
+    return int(max(steps.values(), default=1.0))
