@@ -36,7 +36,9 @@ def written_for(node: NodeProto, opset: int) -> int | None:
 
 def has_form(node: NodeProto, operator: defs.OpSchema) -> bool:
     """Whether a node fits a schema by the number of inputs and outputs, and by names and types of attributes."""
-    if not all(node.input[: operator.min_input]) or not operator.min_input <= _count(node.input) <= operator.max_input:
+    if not all(node.input[place : place + 1] and node.input[place] for place in _required(operator)):
+        return False
+    if _count(node.input) > operator.max_input:
         return False
     if _count(node.output) > operator.max_output:
         return False
@@ -48,6 +50,12 @@ def has_form(node: NodeProto, operator: defs.OpSchema) -> bool:
         if formal is None or attribute.type != int(formal.type):  # type: ignore[call-overload]  # see crossings
             return False
     return True
+
+
+def _required(operator: defs.OpSchema) -> list[int]:
+    """The places of the inputs that every node has; where the schema wants one or more, runtimes take none as well."""
+    single = defs.OpSchema.FormalParameterOption.Single
+    return [place for place, formal in enumerate(operator.inputs) if formal.option == single]
 
 
 def _count(names: Iterable[str]) -> int:
@@ -82,7 +90,7 @@ def _foreign_attributes(op_type: str, opset: int) -> frozenset[str] | None:
     forms = [form for version in versions(op_type) if (form := schema_in_force(op_type, version, "")) is not None]
     is_hidden = own.deprecated or any(
         form.max_input > own.max_input
-        or form.min_input < own.min_input
+        or len(_required(form)) < len(_required(own))
         or _has_other_types(form.attributes, own.attributes)
         for form in forms
     )
