@@ -94,6 +94,7 @@ class Plan:
         as_it_is: if another opset version was chosen for a runtime, the plan for the model's own opset version. Its
             sites and refusals are the nodes that the runtime computes wrongly in the unchanged model.
         assumes_nonempty: whether the result is right only if no dimension is zero when the model runs.
+        is_stale: whether new nodes read a value of which the model states a stale size.
         steps: the applied rewrites and their places, for verification. Copies in other processes do not have them.
     """
 
@@ -110,6 +111,7 @@ class Plan:
     unmeasured: tuple[str, ...] = ()
     as_it_is: Plan | None = None
     assumes_nonempty: bool = False
+    is_stale: bool = False
     steps: tuple[Step, ...] = field(default=(), repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:

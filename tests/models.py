@@ -12,7 +12,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.shape_inference import infer_shapes
 
 import reducelower
-from tools.sessions import unoptimized
+from tools.sessions import default_session, unoptimized
 
 Feeds = Mapping[str, Any]
 
@@ -91,9 +91,10 @@ def one(
     )
 
 
-def run(made: ModelProto, feeds: Feeds) -> list[Any]:
-    """What onnxruntime yields; nothing is optimized, so that every node runs as written."""
-    return list(unoptimized(made).run(None, dict(feeds)))
+def run(made: ModelProto, feeds: Feeds, *, optimizes: bool = False) -> list[Any]:
+    """What onnxruntime yields; nothing is optimized, so that every node runs as written, unless it `optimizes`."""
+    session = default_session(made) if optimizes else unoptimized(made)
+    return list(session.run(None, dict(feeds)))
 
 
 def yields(made: ModelProto, feeds: Feeds) -> list[Any]:

@@ -39,7 +39,8 @@ Its fields:
   that a runtime is given. ``holds``: expressions that are true of the ``source``, of what is ``made`` of it, and of
   the ``plan``.
 - ``refused``: a part of the reason why it is not converted, in place of ``gives``.
-- ``by``: ``reference`` where onnxruntime lacks kernels; ``rtol`` and ``atol``: how far numbers may be apart.
+- ``by``: ``reference`` where onnxruntime lacks kernels, ``optimizing`` where its optimizations matter; ``rtol`` and
+  ``atol``: how far numbers may be apart.
 """
 
 from __future__ import annotations
@@ -245,7 +246,8 @@ def _filled(text: str, chosen: Mapping[str, Any]) -> str:
 
 def _yielded(row: Row, made: ModelProto, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     by_reference = row.get("by") == "reference"
-    found = ReferenceEvaluator(made).run(None, dict(feeds)) if by_reference else run(made, feeds)
+    optimizes = row.get("by") == "optimizing"
+    found = ReferenceEvaluator(made).run(None, dict(feeds)) if by_reference else run(made, feeds, optimizes=optimizes)
     return {value.name: np.asarray(one) for value, one in zip(made.graph.output, found, strict=True)}
 
 

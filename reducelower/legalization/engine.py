@@ -25,6 +25,7 @@ from reducelower.legalization.whole import Attempt, Changed
 from reducelower.legalization.whole.dead_branches import without_dead_branches
 from reducelower.legalization.whole.features import inlined
 from reducelower.legalization.whole.sequences import MAKERS, without_sequences
+from reducelower.legalization.whole.stale_sizes import without_stale_sizes
 from reducelower.legalization.whole.stated_shapes import (
     LOOPS,
     without_shapes_in_loops,
@@ -125,6 +126,7 @@ _CHANGES: Sequence[_Change] = (
     _Change(without_narrow_integers, is_for_refusals=True),
     _Change(without_sequences, MAKERS, is_for_refusals=True),
     _Change(without_sizes_that_change, frozenset({"Loop"})),
+    _Change(without_stale_sizes),
     _Change(without_shapes_in_loops, LOOPS),  # this and the next look at a result, so they come last
     _Change(without_sizes_below_zero),
 )

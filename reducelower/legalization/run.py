@@ -22,6 +22,7 @@ from reducelower.legalization.versions import (
     set_ir_version,
     with_opset,
 )
+from reducelower.legalization.whole.stale_sizes import reads_stale_sizes
 from reducelower.lines import enumerated
 from reducelower.model.document import Document, new_objection
 from reducelower.model.graph import all_nodes
@@ -70,12 +71,13 @@ def run(
         try:
             refusals = graph_pass.run(model)
             unmended = graph_pass.unmended
+            is_stale = reads_stale_sizes(graph_pass.edits)
         finally:
             ground.clear_caches()
     edits = graph_pass.edits
     is_conditional, about_zeros = notes_on_zeros(edits, goal, is_asked=target.assume_nonempty)
     unmeasured = () if goal.runtime is None else _unmeasured(source, goal.runtime)
-    plan = replace(plan, assumes_nonempty=is_conditional, unmeasured=unmeasured)
+    plan = replace(plan, assumes_nonempty=is_conditional, unmeasured=unmeasured, is_stale=is_stale)
     notes = (*_notes(goal, sorted(ground.frozen), unmended), *about_zeros)
     if unmeasured:
         notes = (*notes, f"{enumerated(unmeasured, 3)}: nothing is known of it on {goal.runtime}")

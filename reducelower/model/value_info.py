@@ -25,25 +25,33 @@ __all__ = [
 ]
 
 _MADE_UP = "unk__"
+"""How the names begin that onnx's inference invents for unknown sizes."""
+
+_PLACEHOLDERS = frozenset({"?", "*", "-1", "None"})
+"""What scripts and old converters write in place of a name for every unknown size; such sizes need not be equal."""
 
 _KEPT = 4096
 """The size of the cache of types."""
 
 
 def without_made_up_symbols(value_type: TypeProto) -> TypeProto:
-    """The type without symbols that inference invented for unknown sizes; the same object if it has none.
+    """The type without what stands for unknown sizes and is no name of them; the same object if it has none.
 
-    These symbols are unique per value and carry no information. Exporters of other frameworks write unknown sizes as
-    negative numbers, which are removed as well.
+    The symbols that inference invents are unique per value and carry no information. Exporters of other frameworks
+    write unknown sizes as placeholders or negative numbers, which are removed as well.
     """
     dims = enumerate(value_type.tensor_type.shape.dim)
-    empty = [axis for axis, dim in dims if dim.dim_value < 0 or dim.dim_param.startswith(_MADE_UP)]
+    empty = [axis for axis, dim in dims if dim.dim_value < 0 or _is_no_name(dim.dim_param)]
     if not empty:
         return value_type
     kept = deepcopy(value_type)
     for axis in empty:
         kept.tensor_type.shape.dim[axis].Clear()
     return kept
+
+
+def _is_no_name(symbol: str) -> bool:
+    return symbol in _PLACEHOLDERS or symbol.startswith(_MADE_UP)
 
 
 def clear_sizes_below_zero(values: Iterable[ValueInfoProto]) -> bool:
@@ -70,7 +78,7 @@ class StatedType(NamedTuple):
         element_type: `TensorProto.DataType`; 0 if it is not stated, or this is not a tensor.
         sizes: numbers, names, and None for unstated ones; None if the rank is not stated.
         container: the type of a sequence or optional value, serialized; empty for a tensor.
-        plain: the type without symbols that inference invented, serialized.
+        plain: the type without symbols that are no names, serialized.
     """
 
     element_type: int = 0

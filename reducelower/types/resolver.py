@@ -28,7 +28,7 @@ from reducelower.types.element_types import element_type_by_readers, element_typ
 from reducelower.types.graphs import Constant, Graph
 from reducelower.types.known import COUNTING, LONGEST, Known, Question, Shape, elements_of
 from reducelower.types.node_inference import NOTHING, Facts, NodeInference, can_infer
-from reducelower.types.shapes import SHAPES, rule
+from reducelower.types.shapes import SHAPES, keeps_axes, rule
 from reducelower.types.sizes import Atoms
 
 __all__ = ["Resolver"]
@@ -200,6 +200,10 @@ class Resolver:
         sizes = tuple(self.atoms(size) if isinstance(size, str) else size for size in stated)
         if shape is None or len(sizes) != len(shape):
             return sizes if shape is None else shape
+        data = call.asked("shape", 0) if call is not None and call.by(keeps_axes) else None
+        if data is not None and len(data) == len(shape):  # a number stated for what follows from no number is stale
+            pairs = zip(sizes, data, strict=True)
+            sizes = tuple(None if isinstance(size, int) and not isinstance(own, int) else size for size, own in pairs)
         return tuple(other if size is None else size for size, other in zip(shape, sizes, strict=True))
 
     def _contents(self, value: Value) -> Array | None:

@@ -18,7 +18,7 @@ from reducelower.types.call import Call, UnknownError
 from reducelower.types.known import Elements, Shape
 from reducelower.types.sizes import Size, is_never_negative, over
 
-__all__ = ["BROADCASTING", "RANKS", "SHAPES", "rule"]
+__all__ = ["BROADCASTING", "RANKS", "SHAPES", "keeps_axes", "rule"]
 
 _Rule = TypeVar("_Rule", bound=Callable[[Call], Any])
 
@@ -252,6 +252,24 @@ RANKS: Mapping[str, Callable[[Call], int]] = {
     "Unsqueeze": lambda call: call.rank(0) + call.count_of_axes(),
 }  # fmt: skip
 """The rank of the first output, by operator."""
+
+
+_BY_CONSTANTS = ("Pad", "Resize", "Upsample")
+_KEEPING_AXES = frozenset({
+    "AveragePool", "Conv", "ConvInteger", "ConvTranspose", "DepthToSpace", "LpPool", "MaxPool", "QLinearConv",
+    "SpaceToDepth", *_BY_CONSTANTS,
+})  # fmt: skip
+
+
+def keeps_axes(call: Call) -> bool:
+    """Whether each size that is not a number depends on that of the same axis of the first input, and on nothing else.
+
+    So it is a number only if that one is. This is not so of a Slice, which may take the first two of any axis.
+    """
+    if call.domain or call.op_type not in _KEEPING_AXES:
+        return False
+    others = range(1, len(call.inputs)) if call.op_type in _BY_CONSTANTS else ()
+    return all(call.asked("constant", at) is not None for at in others if call.has(at))
 
 
 def rule(rules: Mapping[str, _Rule], call: Call, place: int) -> _Rule | None:

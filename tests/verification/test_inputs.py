@@ -12,7 +12,7 @@ from reducelower.verification.feeding.filling import Filling, sprinkled
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.feeding.sizes import ladder
-from reducelower.verification.inputs.declared import InputSpec, input_specs, named, shape_at
+from reducelower.verification.inputs.declared import InputSpec, at_sizes, input_specs, named, shape_at
 from tests.models import model
 
 SPECS = (
@@ -28,6 +28,12 @@ def test_every_free_size_has_a_name() -> None:
     assert DIMS == {"a": ("batch", 3, "axis 2"), "b": ("axis 0", "seq", "axis 2")}
     for sizes in ladder(DIMS, {}):
         assert shape_at(DIMS["a"], sizes) == (sizes["batch"], 3, sizes["axis 2"])
+
+
+def test_placeholders_are_no_names() -> None:
+    made = model('(float["?","None",3] x) => (float["?","None",3] y) { y = Neg (x) }')
+    assert named(input_specs(made)[0]) == {"x": ("axis 0", "axis 1", 3)}
+    assert input_specs(at_sizes(made, {"axis 1": 5}))[0][0].dims == (None, 5, 3)
 
 
 def test_the_first_sizes_tell_symbols_apart_and_others_are_all_ones() -> None:

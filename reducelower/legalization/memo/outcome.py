@@ -13,7 +13,7 @@ from onnx import GraphProto, ModelProto, NodeProto, numpy_helper
 from reducelower.legalization.memo.reading import Template
 from reducelower.model import protected
 from reducelower.model.attributes import make_node
-from reducelower.model.graph import may_hold_graphs, read_by, read_from_outside
+from reducelower.model.graph import may_hold_graphs, read_by, read_from_outside, walk
 from reducelower.model.value_info import NOTHING_STATED, state, stated_type, without_made_up_symbols
 from reducelower.scope.blanks import DATA, MARKS, NAME_BLANK, blanks, is_in_blanks
 from reducelower.text import one_line
@@ -30,6 +30,9 @@ __all__ = ["CASTS_BY_NUMBER", "IR_VERSION_OF_RULES", "NOTHING", "Described", "Ou
 _TYPES_KEPT = 64
 """For how many combinations of operand types an outcome keeps the types of its new values."""
 
+
+_OF_SIZES = ("known_of", "never_zero", "shape")
+"""The questions about sizes."""
 
 _DOMAIN = attrgetter("domain")
 
@@ -115,6 +118,12 @@ class Outcome:
             if not read.isdisjoint(of_data):
                 of_data.update(node.output)
         return False
+
+    @cached_property
+    def depends_on_sizes(self) -> bool:
+        """Whether the nodes take sizes when they run, or were written after a question about sizes."""
+        asks = bool(self.nodes) and any(question.name in _OF_SIZES for question in self.trail)
+        return asks or any(node.op_type in ("Shape", "Size") for node in walk(self.nodes or ()))
 
     @cached_property
     def outputs(self) -> Sequence[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from onnx import ModelProto
 
 from reducelower.model.graph import graphs
-from reducelower.model.value_info import may_be_of_one_shape, set_sizes, stated_type
+from reducelower.model.value_info import may_be_of_one_shape, set_sizes, stated_type, without_made_up_symbols
 from reducelower.text import calculated
 from reducelower.verification.running.memory import check_elements
 
@@ -130,6 +130,7 @@ def at_sizes(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
     for _, graph in graphs(sized):
         set_sizes((*graph.input, *graph.output, *graph.value_info), sizes)
     for value in sized.graph.input:
+        value.type.CopyFrom(without_made_up_symbols(value.type))
         for axis, dim in enumerate(value.type.tensor_type.shape.dim):
             if not (dim.HasField("dim_value") or dim.dim_param) and f"axis {axis}" in sizes:
                 dim.dim_value = sizes[f"axis {axis}"]
