@@ -152,10 +152,10 @@ def _findings(claims: Sequence[Claim], checker: Checker) -> Iterator[Judged]:
     for (op_type, rule, reason), alike in uncut.items():
         yield SiteVerification(op_type, rule, (), "not run", reason), alike
     in_main = (pair for pairs in groups.values() for pair in some(pairs) if pair.site.graph == "graph")
-    checker.watch({name for pair in in_main for name in pair.input_names})
+    checker.watch({pair.real(name) for pair in in_main for name in pair.input_names})
     for pairs in groups.values():
         finding = checker.check(pairs)
-        if _holds(finding, pairs[0]):
+        if _holds(finding):
             yield finding, [pair.claim for pair in pairs]
         else:
             yield from _one_by_one(pairs, checker, finding)
@@ -191,13 +191,16 @@ def of_rewrites(claims: Sequence[Claim], checker: Checker) -> Iterator[Judged]:
             general = (key for key in of_types if key[0] == pair.kind and set(key[1]) <= set(pair.ones))
             of_types.setdefault(next(general, pair.key), []).append(pair)
         found = [(checker.check(each), each[0]) for each in of_types.values()]
-        if all(_holds(finding, pair) for finding, pair in found):
+        if all(_holds(finding) for finding, _ in found):
             yield next((finding for finding, _ in found if finding.status != "equal"), found[0][0]), alike
 
 
-def _holds(finding: SiteVerification, pair: Pair) -> bool:
-    """Whether a finding is good enough for a region, and all that are like it."""
-    return finding.holds_alone and not (pair.is_reduction and finding.status == "departs")
+def _holds(finding: SiteVerification) -> bool:
+    """Whether a finding is good enough for a region, and all that are like it.
+
+    A runtime may diverge only at sizes or values that the model never has.
+    """
+    return finding.holds_alone and finding.status != "departs"
 
 
 def _one_by_one(pairs: Sequence[Pair], checker: Checker, finding: SiteVerification) -> Iterable[Judged]:
@@ -213,7 +216,7 @@ def _one_by_one(pairs: Sequence[Pair], checker: Checker, finding: SiteVerificati
 
     for pair in pairs:
         used, found = pair, check(pair)
-        if not _holds(found, pair):
+        if not _holds(found):
             used, found = _in_place(pair, check) or (used, found)
         judged.setdefault(used.identity, (found, []))[1].append(pair.claim)
     return judged.values()

@@ -26,6 +26,7 @@ __all__ = ["has_empty_window", "is_ruled_out", "unfit"]
 _LAX = frozenset({"Compress", "Einsum", "GatherND", "Scatter", "ScatterElements"})
 _CHECKED = of_kind("ending on ranks") | _LAX
 _MOST_AXES = 64
+_GROWING = ("ConvTranspose", "MaxUnpool")
 _SPATIAL = 2  # the first axis that a window moves along
 
 
@@ -43,13 +44,28 @@ def has_empty_window(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
 
     Some of onnxruntime's kernels end the process on such values. An empty batch does not count.
     """
-    of_windows = {name for node in model.graph.node if _has_window(node) for name in node.output}
-    if not of_windows:
+    windows = [node for node in model.graph.node if _has_window(node)]
+    if not windows:
         return False
     graph = inferred(model, feeds)
-    return graph is not None and any(
-        value.name in of_windows and _is_empty(value, _SPATIAL) for value in (*graph.value_info, *graph.output)
+    if graph is None:
+        return False
+    values = {value.name: value for value in (*graph.input, *graph.value_info, *graph.output)}
+    return any(
+        any(_is_empty(values[name], _SPATIAL) for name in node.output if name in values)
+        or (node.input[0] in values and _is_longer(node, stated_type(values[node.input[0]].type).sizes or ()))
+        for node in windows
     )
+
+
+def _is_longer(node: NodeProto, dims: Dims) -> bool:
+    """Whether a window is longer than its padded data: if it moves by several, onnx infers one element all the same."""
+    if node.op_type in _GROWING or value_of(node, "ceil_mode", 0) or "SAME" in value_of(node, "auto_pad", ""):
+        return False
+    kernel = value_of(node, "kernel_shape")
+    pads = value_of(node, "pads") or [0, 0] * len(kernel)
+    axes = zip(dims[_SPATIAL:], kernel, pads, pads[len(kernel) :], strict=False)
+    return any(isinstance(size, int) and size + before + after < length for size, length, before, after in axes)
 
 
 def _is_empty(value: ValueInfoProto, first: int = 0) -> bool:

@@ -115,8 +115,20 @@ def _pair(claim: Claim, left: _Side, right: _Side) -> Pair:
     if claim.named.raised_from:
         sides.reverse()
     ((nodes, constants), before), ((replacement, others), after) = sides
-    inputs = _inputs(left, right, names)
-    return Pair(claim, nodes, replacement, inputs, (constants, others), before, after, outputs)
+    alone = {*right.inputs.values()} - {*left.inputs.values()}
+    return Pair(
+        claim,
+        nodes,
+        replacement,
+        _inputs(left, right, names),
+        (constants, others),
+        before,
+        after,
+        outputs,
+        names={names[number]: name for name, number in left.place.numbers.items() if number in alone} if alone else {},
+        # Sizes of what the second side alone reads have to fit the rest, and the first side cannot tell which do.
+        rests_on_names=bool(alone),
+    )
 
 
 class _Side:
