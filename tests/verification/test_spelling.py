@@ -81,3 +81,11 @@ def test_a_small_model_with_functions_imports_every_domain_once() -> None:
     (claim,) = align(before, after, None, inferences=inferences).claims
     _, small = small_models(cut(claim))
     assert sorted(item.domain for item in small.opset_import) == ["", "local"]
+
+
+def test_values_of_one_name_and_two_element_types_are_two_values() -> None:
+    graph = "g (bool[N] b, float[N] x, float[N] s) => (float[N] y)"
+    before = model(f"{graph} {{ p = Cast <to = 1> (b)  y = Add (x, p) }}")
+    after = model(f"{graph} {{ p = Not (b)  y = Where (p, x, s) }}")
+    claims = align(before, after, None, inferences=(Inference(before), Inference(after))).claims
+    assert [claim.pairs for claim in claims] == [[("y", "y")]]

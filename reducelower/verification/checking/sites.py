@@ -223,14 +223,16 @@ def _one_by_one(pairs: Sequence[Pair], checker: Checker, finding: SiteVerificati
 
 
 def _in_place(pair: Pair, check: Callable[[Pair], SiteVerification]) -> tuple[Pair, SiteVerification] | None:
-    """The region with its own weights, or else with the nodes around it too, and the finding; None if neither holds.
+    """A larger region that holds, and the finding; None if there is none.
 
-    The nodes around a mere guess are not tried, since the models are aligned without it then.
+    It has the nodes between inputs too, or its own weights, or the nodes around it. Those around a mere guess are not
+    tried, since the models are aligned without it then.
     """
     with suppress(CannotRunError):
         own = cut(pair.claim, fixed=True)
-        if (found := check(own)).holds_alone:
-            return own, found
+        for other in (cut(pair.claim, linked=True), own):
+            if (found := check(other)).holds_alone:
+                return other, found
         around = own if pair.claim.is_guess else cut(pair.claim, fixed=True, rings=_RINGS)
         if (found := check(around)).holds_alone:
             alone = check(pair)

@@ -63,18 +63,30 @@ class Bases:
         return next(filter(None, resized), base)
 
     def _free(self, sample: Mapping[str, Array]) -> Base:
-        """A sample whose sizes are symbols where nothing depends on them; what was not declared equal may be so."""
+        """A sample whose sizes are symbols where nothing depends on them; what was not declared equal may be so.
+
+        A size of which nothing is known is that of another input that is as large in the sample.
+        """
         dims: dict[str, tuple[int | str, ...]] = {}
         sizes: dict[str, int] = {}
         # Of pictures of stated sizes, smaller ones are tried too.
         least_free = _SMALL if max(value.size for value in sample.values()) > LARGE else math.inf
-        for spec in self.specs:
-            shape = sample[spec.name].shape
-            dims[spec.name] = tuple(
+        declared = {spec.name: spec.dims or (None,) * sample[spec.name].ndim for spec in self.specs}
+        pairs = (
+            (dim, size) for name, each in declared.items() for dim, size in zip(each, sample[name].shape, strict=True)
+        )
+        known = {size: dim for dim, size in pairs if dim is not None}
+        for name, each in declared.items():
+            meant = [
+                known.get(size) if dim is None else dim for dim, size in zip(each, sample[name].shape, strict=True)
+            ]
+            dims[name] = tuple(
                 size if (isinstance(dim, int) and dim <= least_free) or size in self.fixed else f"{dim} {size}"
-                for dim, size in zip(spec.dims or (None,) * len(shape), shape, strict=True)
+                for dim, size in zip(meant, sample[name].shape, strict=True)
             )
-            sizes |= {dim: size for dim, size in zip(dims[spec.name], shape, strict=True) if isinstance(dim, str)}
+            sizes |= {
+                dim: size for dim, size in zip(dims[name], sample[name].shape, strict=True) if isinstance(dim, str)
+            }
         return Base(dims, sizes, sample)
 
     def _search(self, specs: Sequence[InputSpec], accepts: Accepts) -> Base | None:

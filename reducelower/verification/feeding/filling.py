@@ -18,6 +18,7 @@ from reducelower.verification.inputs.declared import InputSpec
 
 __all__ = ["FAR_DOWN", "FAR_UP", "Case", "Filling", "kind_at", "sprinkled"]
 
+_TEXTS = 24  # of those that are held, each fed by itself
 _WIDE = 50.0
 """Activations are saturated there."""
 
@@ -108,10 +109,11 @@ class Filling:
         """A maker for each kind of values that the element type has; plain ones where the values say how much."""
         limits = Limits() if self._is_place else self.limits
         if self.spec.element_type == TensorProto.STRING:
-            pool = [*_WORDS, *limits.texts, *map(str.swapcase, limits.texts)]
+            held = dict.fromkeys([*limits.texts_of_one, *limits.texts, *map(str.swapcase, limits.texts)])
+            pool = [*_WORDS, *held]
             several = _any_of([between.join(pool) for between in (" ", "")])
             makers = {"random": _any_of(_WORDS), "strings that are held": _any_of(pool), "several joined": several}
-            return makers | {kind_at(text): _any_of([text]) for text in limits.texts_of_one[:_FIRST]}
+            return makers | {kind_at(text): _any_of([text]) for text in list(held)[:_TEXTS]}
         dtype = np.dtype(helper.tensor_dtype_to_np_dtype(self.spec.element_type))
         if dtype == np.bool_:
             return {"random": _any_of([False, True]), "false": _any_of([False]), "true": _any_of([True])}

@@ -134,6 +134,7 @@ def limits_of(pair: Pair) -> Limits:
     cast_to = {item.i for node in own if node.op_type == "Cast" for item in node.attribute if item.name == "to"}
     cast_to &= INTEGERS
     where = used("where") | ({name for name, role in roles.items() if role.kind == "whole number"} & free - integers)
+    where -= {item.name for item in pair.inputs if item.element_type == TensorProto.STRING}  # what they map to says so
     divisors = used("divisors") & integers
     if open_to_special or rounds or cast_to:
         divisors |= used("divisors by themselves")
@@ -217,12 +218,16 @@ def _use(node: NodeProto, at: int) -> set[str]:
 
 
 def _roles(sides: Sequence[Sequence[NodeProto]], known: Collection[str]) -> dict[str, Role]:
-    """The roles of inputs: those in the source, or in the replacement if only there the data's sizes are known."""
+    """The roles of inputs: those in the source, or in the replacement if that says more or only there sizes are known.
+
+    What is a class or token on one side is so on both, and never negative.
+    """
     roles: dict[str, Role] = {}
     for side in sides:
         for name, role in roles_of(reversed(side)).items():
             old = roles.get(name, _UNKNOWN)
-            if old.kind == _UNKNOWN.kind or (old.data not in known and role.data in known):
+            says_more = old.kind == _UNKNOWN.kind or (old.kind, role.kind) == ("index", "class")
+            if says_more or (old.data not in known and role.data in known):
                 roles[name] = role
     return roles
 

@@ -90,6 +90,8 @@ class _Aligner:
         computed: dict[str, int] = {}
         for node in right.holder.node:
             for counterpart, name in self._differing(level, node, guesses, sites):
+                if not (counterpart in sites or name in outputs or _are_of_one_type(level, counterpart, name)):
+                    continue
                 computed[name] = right.numbers[name]
                 right.numbers[name] = left.numbers[counterpart]
                 at = left.positions.get(counterpart, counterpart)
@@ -169,6 +171,12 @@ class _Aligner:
             outputs = {b.name: a.name for a, b in zip(graph.output, other.output, strict=True)}
             self.run(Level(inner_path(level.path, left, left_at, name), *places), outputs)
         return True
+
+
+def _are_of_one_type(level: Level, left: str, right: str) -> bool:
+    """Whether values may have the same element type, as far as these are known."""
+    types = level.left.type_of(left)[0], level.right.type_of(right)[0]
+    return 0 in types or types[0] == types[1]
 
 
 def _said_outside(node: NodeProto, place: Place) -> Hashable:

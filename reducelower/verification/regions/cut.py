@@ -30,11 +30,12 @@ _MOST_NODES = 4000
 _MOST_BYTES = 1 << 28  # of weights that only one side has
 
 
-def cut(claim: Claim, *, fixed: bool = False, rings: int = 0) -> Pair:
+def cut(claim: Claim, *, linked: bool = False, fixed: bool = False, rings: int = 0) -> Pair:
     """Cut out the two sides of a claim.
 
     Args:
         claim: the values that should be equal.
+        linked: add the nodes that compute inputs from other inputs.
         fixed: keep weights, and what follows from constants alone, instead of making them inputs.
         rings: how many times to add the nodes that compute the inputs.
 
@@ -49,6 +50,9 @@ def cut(claim: Claim, *, fixed: bool = False, rings: int = 0) -> Pair:
         # What one side alone reads may depend on what the other reads: the replacement may read a Cast of it.
         both = frozenset({*left.inputs.values()} & {*right.inputs.values()})
         alone = (left.closed | right.closed) - both - opened
+        # A node may give several values, of which the rest would be an input.
+        alone |= (left.computed | right.computed) & both - opened
+        alone |= (left.following | right.following) - opened if linked else frozenset()
         if not alone and not rings:
             return _pair(claim, left, right)
         opened |= alone or left.closed | right.closed
@@ -217,6 +221,18 @@ class _Side:
     def closed(self) -> frozenset[int]:
         """The numbers of inputs that nodes compute."""
         return frozenset(number for name, number in self.inputs.items() if name in self.place.positions)
+
+    @property
+    def computed(self) -> frozenset[int]:
+        """The numbers of what the nodes here give."""
+        return frozenset(self.place.numbers[name] for node in self._nodes for name in node.output if name)
+
+    @property
+    def following(self) -> frozenset[int]:
+        """The numbers of inputs that nodes compute from other inputs."""
+        nodes, positions = self.place.holder.node, self.place.positions
+        read = {name: read_by(nodes[positions[name]]) for name in self.inputs if name in positions}
+        return frozenset(self.inputs[name] for name in read if not self.inputs.keys().isdisjoint(read[name]))
 
     def renamed(
         self, names: Mapping[int, str], outputs: Sequence[str], prefix: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,8 @@ class Accepted:
         specs = [spec for spec in specs if spec.name not in self.given]
         constants = {tensor.name: tuple(tensor.dims) for tensor in self.model.graph.initializer}
         roles = roles_of(reversed(self.model.graph.node)) if specs else {}
+        # Nobody counts tokens or classes from the end, and kernels that take the place of a Gather do not either.
+        roles = {name: replace(role, kind="class") if role.kind == "index" else role for name, role in roles.items()}
         limits = Limits({spec.name for spec in specs}, roles=roles, constant_shapes=constants)
         bases, empty = Bases(specs, limits), Base(named(specs), {}, {})
         free = sorted(set(names_in(empty.dims)) - fixed.keys())
